@@ -1,0 +1,1 @@
+"""Reads trajectory files as streams of records, never executing code."""

@@ -1,0 +1,1 @@
+"""Room for experiments on a run: bring-up, timing, reuse, perturbation."""

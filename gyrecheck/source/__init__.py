@@ -1,0 +1,1 @@
+"""Reads code: files, facts of each, exact spans, edits, configurations."""

@@ -1,0 +1,1 @@
+"""Reads runs: logs, JSON lines and counter shards become events."""

@@ -1,0 +1,1 @@
+"""Pure judgement: program, events, fields and rulebook in; findings and verdicts out."""

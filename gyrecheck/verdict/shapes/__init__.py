@@ -1,0 +1,1 @@
+"""One question each, asked of the program by rules that are data."""
