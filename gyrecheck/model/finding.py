@@ -59,6 +59,7 @@ class Evidence:
     line: int = 0
     text: str = ""
     column: int = 0
+    end_column: int = 0
     label: str = ""
     """Why this place matters, e.g. `because: first step`."""
 
