@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal
 
+from gyrecheck.model.fix import Fix
+
 Scalar = str | int | float | bool | None
 
 
@@ -94,6 +96,8 @@ class Finding:
     """Which side must mend it: sampling, training, handoff."""
     snippet: str = ""
     """The source line, when the writer shall show it."""
+    fixes: tuple[Fix, ...] = ()
+    """How it can be mended; empty when nobody looked or nothing fits."""
 
 
 @dataclass(frozen=True, slots=True)
