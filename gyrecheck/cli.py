@@ -7,52 +7,63 @@ import os
 import sys
 from typing import Annotated
 
-import click
 import typer
 
 from gyrecheck import __version__
+from gyrecheck.commands.options import write_stdout
 from gyrecheck.model.errors import ExitCode, GyreError
 
-# name, module under gyrecheck.commands, help panel
-COMMANDS = (
-    ("lint", "lint", "Code"),
-    ("handoff", "handoff", "Handoff"),
-    ("run", "run", "Run"),
-    ("watch", "watch", "Run"),
-    ("ledger", "ledger", "After a run"),
-    ("demo", "demo", "Knowledge"),
-    ("explain", "explain", "Knowledge"),
-    ("rules", "rules", "Knowledge"),
-    ("vocab", "vocab", "Knowledge"),
-    ("check-rules", "check_rules", "Knowledge"),
-    ("doctor", "doctor", "Knowledge"),
-)
-INTRODUCTION = """Find where sampling and training touch, and whether the data adds up.
+PANELS: dict[str, tuple[tuple[str, str, str], ...]] = {  # panel -> (name, module under gyrecheck.commands, what it does)
+    "Code": (("lint", "lint", "Check the sampling/training boundary in source code"),),
+    "Handoff": (("handoff", "handoff", "Compare the fields that the sampler writes and the trainer reads"),),
+    "Run": (
+        ("run", "run", "Run a program and count its sample and update calls"),
+        ("watch", "watch", "Follow a live run on screen"),
+    ),
+    "After a run": (("ledger", "ledger", "Balance sampled, taken, dropped; say why nothing trains"),),
+    "Knowledge": (
+        ("demo", "demo", "See a healthy loop balanced, then a broken one named"),
+        ("explain", "explain", "What a code means and how to fix it"),
+        ("rules", "rules", "List all rules"),
+        ("vocab", "vocab", "Look up a symbol's role"),
+        ("check-rules", "check_rules", "Load every rule file and run its samples"),
+        ("doctor", "doctor", "Which processes of a run are hooked, and which libraries are not"),
+    ),
+}
+COMMANDS = {name: (module, panel) for panel, rows in PANELS.items() for name, module, _ in rows}
+EXAMPLES = """\
+Usage: gyrecheck [OPTIONS] COMMAND [ARGS]...
 
-\b
+Find where sampling and training touch, and whether the data adds up.
+
   gyrecheck lint src/                     check code in CI
   gyrecheck run -- python train.py        count sample and update calls
   gyrecheck watch runs/latest             look on while it runs
   gyrecheck ledger runs/latest/*.log      after it ended
 """
+EXITS = "Exit: 0 clean · 1 findings · 2 could not check · 3 undecided"
 
 
 def build_app(only: str | None = None) -> typer.Typer:
     """The app with every command, or with just the one that will run: a command must not pay for its neighbours' imports."""
     app = typer.Typer(
         name="gyrecheck",
-        help=INTRODUCTION,
-        epilog="Exit: 0 clean · 1 findings · 2 could not check · 3 undecided",
-        rich_markup_mode="rich" if only is None else None,
+        help=EXAMPLES,
+        epilog=EXITS,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
         add_completion=only is None,
     )
     app.callback(invoke_without_command=True)(_root)
-    for name, module, panel in COMMANDS:
+    for name, (module, panel) in COMMANDS.items():
         if only is not None and name != only:
             continue
-        loaded = importlib.import_module(f"gyrecheck.commands.{module}")
+        try:
+            loaded = importlib.import_module(f"gyrecheck.commands.{module}")
+        except ModuleNotFoundError as error:  # BRING-UP
+            if error.name != f"gyrecheck.commands.{module}":
+                raise
+            continue
         if hasattr(loaded, "app"):
             app.add_typer(loaded.app, name=name, rich_help_panel=panel)
         else:
@@ -61,41 +72,41 @@ def build_app(only: str | None = None) -> typer.Typer:
     return app
 
 
-def _root(
-    context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
-) -> None:
+def _root(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False) -> None:
     if version:
         typer.echo(f"gyrecheck {__version__}")
         raise typer.Exit
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+
+
+def overview(width: int = 80) -> str:
+    """The help of the bare command: a box a task, drawn from the table of commands without importing any of them."""
+    lines = [EXAMPLES]
+    for panel, rows in PANELS.items():
+        longest = max(len(name) for name, _, _ in rows)
+        lines.append(f"╭─ {panel} ".ljust(width - 1, "─") + "╮")
+        lines += [f"│ {name.ljust(longest)}   {what}".ljust(width - 1) + "│" for name, _, what in rows]
+        lines.append("╰" + "─" * (width - 2) + "╯")
+    lines.append("Options: --version, --install-completion, --show-completion; `gyrecheck COMMAND --help` for a command's own.")
+    return "\n".join([*lines, EXITS, ""])
 
 
 def main() -> None:
     """Run the command line; leaves with a number of `ExitCode`."""
-    named = next((word for word in sys.argv[1:2] if any(word == name for name, _, _ in COMMANDS)), None)
-    wants_help = any(word in {"--help", "-h"} for word in sys.argv[1:])
-    completing = "_GYRECHECK_COMPLETE" in os.environ
+    words = sys.argv[1:]
+    if not words or words[0] in {"-h", "--help"}:
+        write_stdout(overview())
+        sys.exit(int(ExitCode.OK))
+    named = words[0] if words[0] in COMMANDS and "_GYRECHECK_COMPLETE" not in os.environ else None
     try:
-        app = build_app(None if completing or (wants_help and named is None) else named)
-        code = app(standalone_mode=False)
+        build_app(named)()
     except GyreError as error:
         code = _complain(error)
-    except click.exceptions.Abort:
-        code = int(ExitCode.INTERRUPTED)
-    except click.ClickException as error:
-        error.show()
-        code = error.exit_code
     except KeyboardInterrupt:
         typer.echo("interrupted", err=True)
         code = int(ExitCode.INTERRUPTED)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = int(ExitCode.OK)
     except Exception as error:  # noqa: BLE001 - the last line of defence: a defect of ours is said in one line
         code = _confess(error)
-    sys.exit(code if isinstance(code, int) else 0)
+    sys.exit(code)
 
 
 def _complain(error: GyreError) -> int:

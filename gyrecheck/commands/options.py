@@ -41,20 +41,35 @@ class UndecidedAs(str, Enum):
     FAIL = "fail"
 
 
-Config = Annotated[Path | None, typer.Option("--config", help="Configuration file (pyproject.toml or gyrecheck.toml).", rich_help_panel="Shared")]
+Config = Annotated[
+    Path | None, typer.Option("--config", help="Configuration file (pyproject.toml or gyrecheck.toml).", rich_help_panel="Shared")
+]
 OutputFormat = Annotated[
     list[str] | None,
-    typer.Option("--output-format", metavar="NAME[:PATH]", help="full, concise, json, … ; several at once, each to its PATH.", rich_help_panel="Shared"),
+    typer.Option(
+        "--output-format",
+        metavar="NAME[:PATH]",
+        help="full, concise, json, … ; several at once, each to its PATH.",
+        rich_help_panel="Shared",
+    ),
 ]
-Output = Annotated[Path | None, typer.Option("--output", "-o", help="Write the report to this file instead of standard output.", rich_help_panel="Shared")]
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", help="Write the report to this file instead of standard output.", rich_help_panel="Shared")
+]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing output files.", rich_help_panel="Shared")]
 Color = Annotated[ColorWhen, typer.Option("--color", help="Colour the report.", rich_help_panel="Shared")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="The report only: no progress, no next line.", rich_help_panel="Shared")]
-Verbose = Annotated[int, typer.Option("--verbose", "-v", count=True, help="Say which rule files were read and what was skipped.", rich_help_panel="Shared")]
-FailOnOption = Annotated[FailOn | None, typer.Option("--fail-on", help="Lowest severity that gives exit 1 (default: warning).", rich_help_panel="Shared")]
+Verbose = Annotated[
+    int, typer.Option("--verbose", "-v", count=True, help="Say which rule files were read and what was skipped.", rich_help_panel="Shared")
+]
+FailOnOption = Annotated[
+    FailOn | None, typer.Option("--fail-on", help="Lowest severity that gives exit 1 (default: warning).", rich_help_panel="Shared")
+]
 ExitZero = Annotated[bool, typer.Option("--exit-zero", help="Exit 0 whatever is found.", rich_help_panel="Shared")]
 Undecided = Annotated[UndecidedAs, typer.Option("--undecided", help="Whether an undecided verdict gives exit 3.", rich_help_panel="Shared")]
-TopologyOption = Annotated[Topology | None, typer.Option("--topology", help="How the two sides are laid out; inferred when not given.", rich_help_panel="Shared")]
+TopologyOption = Annotated[
+    Topology | None, typer.Option("--topology", help="How the two sides are laid out; inferred when not given.", rich_help_panel="Shared")
+]
 Select = Annotated[list[str] | None, typer.Option("--select", help="Codes, prefixes or names to check.", rich_help_panel="Shared")]
 Ignore = Annotated[list[str] | None, typer.Option("--ignore", help="Codes, prefixes or names to leave out.", rich_help_panel="Shared")]
 

@@ -13,7 +13,7 @@ class Unit(str, Enum):
     GROUP = "group"
     ROW = "row"
     STEP = "step"
-    TOKEN = "token"
+    TOKEN = "token"  # noqa: S105 - a unit of text
     BATCH = "batch"
     CALL = "call"
     SAMPLE = "sample"

@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class Side(str, Enum):
-    """Does this code touch the environment or the reward (sampling), or eat numbers for a gradient (training)?"""
+    """Whether code touches the environment or the reward (sampling), or eats numbers for a gradient (training)."""
 
     SAMPLING = "sampling"
     TRAINING = "training"

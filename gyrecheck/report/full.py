@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gyrecheck.model.finding import State
-from gyrecheck.report.style import number
 from gyrecheck.report.table import text_table
 
 if TYPE_CHECKING:
@@ -52,9 +51,8 @@ def _frame(finding: Finding, style: Style) -> list[str]:
     spans: list[tuple[int, str, int, int, str, str]] = [
         (finding.line, finding.snippet, finding.column, _end(finding), "^", ""),
     ]
-    for e in finding.evidence:
-        if e.path == finding.path and e.text:
-            spans.append((e.line, e.text, e.column, e.end_column, "-", e.label))
+    own = [e for e in finding.evidence if e.path == finding.path and e.text]
+    spans += [(e.line, e.text, e.column, e.end_column, "-", e.label) for e in own]
     spans.sort(key=lambda span: (span[0], span[4] == "^"))
     width = max(len(str(span[0])) for span in spans)
     gutter = " " * width
@@ -94,15 +92,18 @@ def _broken(verdict: Verdict, style: Style) -> list[str]:
     word = "undecided" if verdict.state is State.UNDECIDED else verdict.severity.value
     lines = [f"{style.paint(f'{word}[{verdict.code}]', word)} {style.paint(verdict.name, 'code')}: {verdict.message}"]
     if verdict.first is not None:
-        at = f" at {verdict.first.time}" if verdict.first.time else ""
-        lines.append(f"  {style.paint('-->', 'place')} {verdict.first.path}:{verdict.first.line}   {verdict.first.text.strip()}{at}".rstrip())
-    lines += [_because(e) for e in verdict.evidence if verdict.first is None or (e.path, e.line) != (verdict.first.path, verdict.first.line)]
+        place, at = f"{verdict.first.path}:{verdict.first.line}", f" at {verdict.first.time}" if verdict.first.time else ""
+        lines.append(f"  {style.paint('-->', 'place')} {place}   {verdict.first.text.strip()}{at}".rstrip())
+    known = (verdict.first.path, verdict.first.line) if verdict.first else None
+    lines += [_because(e) for e in verdict.evidence if (e.path, e.line) != known]
     return lines + _hint(verdict.hint, style)
 
 
 def _steps(verdict: Verdict, style: Style) -> list[str]:
     lines = [f"Diagnosis: {verdict.name.replace('-', ' ')}"]
     width = max(len(step.name) for step in verdict.steps)
-    for at, step in enumerate(verdict.steps, 1):
-        lines.append(f"  {number(at)}  {step.name.ljust(width)}  {style.paint(step.state.ljust(9), step.state)}  {step.message}".rstrip())
+    lines += [
+        f"  {at}  {step.name.ljust(width)}  {style.paint(step.state.ljust(9), step.state)}  {step.message}".rstrip()
+        for at, step in enumerate(verdict.steps, 1)
+    ]
     return lines

@@ -38,7 +38,7 @@ class Style:
         return RichStyle.parse(_PAINT[kind]).render(text)
 
 
-def number(value: float | str | bool | None) -> str:  # noqa: PYI041 - a cell of a table
+def number(value: float | str | bool | None) -> str:
     """A cell as text: thousands separated, floats short, None as a dash."""
     if value is None:
         return "-"

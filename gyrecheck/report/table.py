@@ -17,7 +17,8 @@ def text_table(table: Table, indent: str = "  ") -> list[str]:
     """Aligned lines: numbers to the right, words to the left, no rules; nothing is cut."""
     cells = [tuple(number(cell) for cell in row) for row in table.rows]
     numeric = [
-        bool(table.rows) and all(row[at] is None or isinstance(row[at], (int, float)) for row in table.rows) for at in range(len(table.columns))
+        bool(table.rows) and all(row[at] is None or isinstance(row[at], (int, float)) for row in table.rows)
+        for at in range(len(table.columns))
     ]
     headed = any(table.columns)
     widths = [max([len(head) if headed else 0, *(len(row[at]) for row in cells)]) for at, head in enumerate(table.columns)]
@@ -47,7 +48,9 @@ def render_markdown(report: Report, *, exit_code: int, style: Style) -> str:
             place = f" (`{verdict.first.path}:{verdict.first.line}`)" if verdict.first else ""
             lines.append(f"- **{verdict.state.value}** {verdict.code} {verdict.name}: {verdict.message}{place}")
         for finding in report.shown:
-            lines.append(f"- **{finding.severity.value}** {finding.code} {finding.name}: {finding.message} (`{finding.path}:{finding.line}`)")
+            lines.append(
+                f"- **{finding.severity.value}** {finding.code} {finding.name}: {finding.message} (`{finding.path}:{finding.line}`)"
+            )
         lines.append("")
     lines += [f"- {sentence}" for sentence in report.sentences]
     lines += [f"- Not judged: {text}" for text in report.not_judged]

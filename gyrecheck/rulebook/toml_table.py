@@ -119,7 +119,7 @@ def _union(raw: Any, kinds: tuple[Any, ...], key: str, problems: list[str]) -> A
         if not own:
             return value
         attempts.append(own)
-    problems.extend(min(attempts, key=len))
+    problems.extend(min((len(own), own) for own in attempts)[1])
     return None
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def exit_code(report: Report, fail_on: Severity = Severity.WARNING, *, undecided_ok: bool = False) -> ExitCode:
-    """1 when a shown finding or a broken verdict reaches `fail_on` (`OFF` = never), else 3 when a verdict above a note is undecided, else 0."""
+    """1 when a shown finding or broken verdict reaches `fail_on` (`OFF` = never); else 3 when one above a note is undecided; else 0."""
     if fail_on is not Severity.OFF:
         found = [f.severity.rank for f in report.shown]
         found += [v.severity.rank for v in report.verdicts if v.state is State.BROKEN]
