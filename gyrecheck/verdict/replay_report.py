@@ -1,0 +1,88 @@
+"""A ratio judgement as findings, one verdict and a table; nothing is judged here.
+
+Imports numpy through `replay_ratio`: import this module inside the function that calls it.
+"""
+
+from __future__ import annotations
+
+from gyrecheck.model.finding import Finding, Severity, State, Table, Verdict, fingerprint
+from gyrecheck.rulebook.codes import Code
+from gyrecheck.verdict.replay_ratio import RatioJudgement
+
+
+def ratio_findings(
+    judged: RatioJudgement, codes: dict[str, Code], severity: dict[str, Severity], *, path: str, field: str = ""
+) -> tuple[Finding, ...]:
+    """The faults as findings of `path`. `severity` is each code's level in the topology at hand; `off` ones are left out."""
+    found = []
+    for fault in judged.faults:
+        level = severity[fault.code]
+        if level is Severity.OFF:
+            continue
+        if not fault.grave and level is Severity.ERROR:
+            level = Severity.WARNING
+        found.append(
+            Finding(
+                code=fault.code,
+                name=codes[fault.code].name,
+                severity=level,
+                message=fault.message,
+                path=path,
+                line=fault.records[0] if fault.records else 0,
+                hint=fault.hint,
+                records=record_ranges(fault.records),
+                field=field,
+                share=fault.share,
+                side=fault.side,
+                fingerprint=fingerprint(fault.code, path, field, fault.pattern),
+            )
+        )
+    return tuple(found)
+
+
+def ratio_verdict(judged: RatioJudgement, codes: dict[str, Code], severity: dict[str, Severity]) -> Verdict:
+    """The judgement as one verdict on the mean ratio. An undecided one is a note: a file may be right without saying its versions."""
+    grave = any(f.grave and f.code == "GYR402" for f in judged.faults)
+    level = severity["GYR402"] if grave else Severity.WARNING if judged.faults else severity["GYR402"]
+    return Verdict(
+        code="GYR402",
+        name=codes["GYR402"].name,
+        severity=Severity.NOTE if judged.state is State.UNDECIDED else level,
+        state=judged.state,
+        quantity="importance ratio on replay",
+        value=round(judged.overall.mean, 6),
+        unit="1",
+        message="; ".join((judged.message, *judged.notes)),
+        hint=judged.faults[0].hint if judged.faults else "",
+    )
+
+
+def ratio_table(judged: RatioJudgement) -> Table:
+    """One row a group: n, mean, p99, effective sample size, clip fraction."""
+    columns = ("group", judged.unit + "s", "mean ratio", "p99 |ratio-1|", "lowest", "highest", "ESS", "clipped", "within limits")
+    rows = tuple(
+        (
+            g.label,
+            g.stats.n,
+            round(g.stats.mean, 6),
+            round(g.stats.p99, 6),
+            round(g.stats.low, 6),
+            round(g.stats.high, 6),
+            round(g.stats.ess, 4),
+            round(g.stats.clipped, 4),
+            not g.off,
+        )
+        for g in judged.groups
+    )
+    return Table(columns, rows, title="importance ratio on replay", note="ESS and clipped as shares of the elements")
+
+
+def record_ranges(records: tuple[int, ...]) -> str:
+    """Ascending 1-based numbers as ranges: `1-8, 12`."""
+    spans: list[list[int]] = []
+    for number in sorted(set(records)):
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in spans)
