@@ -1,0 +1,225 @@
+"""The contract of trajectory data: which roles fields play, by which names frameworks call them, and what their values may be.
+
+Loaded from `rules/fields/*.toml`: `trajectory.toml` holds the roles, every other file a framework's own spelling with the keys it is
+told by. A project's contract (`--schema`) is a file of the same form with `required`, shapes and dtypes of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gyrecheck.model.errors import GyreError, RuleError, did_you_mean
+from gyrecheck.model.fields import FieldSpec, Kind, Level
+from gyrecheck.rulebook.locate_rules import rule_files
+from gyrecheck.rulebook.toml_table import load_table
+
+BASE = "trajectory"
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """One role of `rules/fields/trajectory.toml`; `names` are what it may be called in `--field NAME=key`, besides its own name."""
+
+    summary: str
+    aliases: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    level: Level = Level.STEP
+    kinds: tuple[Kind, ...] = ()
+    required: bool = False
+    shape: tuple[int, ...] | None = None
+    dtype: str = ""
+    minimum: float | None = None
+    maximum: float | None = None
+    nullable: bool = False
+    side: str = "sampling"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldFile:
+    """One file under `rules/fields/`, or a `--schema`."""
+
+    name: str
+    summary: str = ""
+    source: str = ""
+    """Where the framework's names were read."""
+    told_by: tuple[str, ...] = ()
+    """Keys that together tell this framework's files; empty = the base file or a project's schema."""
+    opened: tuple[str, ...] = ()
+    """Keys whose list of objects is opened: each object is a row."""
+    flags: tuple[str, ...] = ()
+    """Keys of a record that say that log-probs are left out on purpose."""
+    words: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Closed word lists: `failed` and `truncated` statuses, `recomputed` sources and the like."""
+    roles: dict[str, Role] = field(default_factory=dict)
+    keys: dict[str, str] = field(default_factory=dict)
+    """Key to role, where a framework's key means something else than the base file says; `none` = no role."""
+    strict: bool = False
+    """A key that the file does not name is a finding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """All roles with all their names, ready to assign the keys of a file."""
+
+    roles: Mapping[str, FieldSpec]
+    names: Mapping[str, str]
+    """Word a person may use for a role (`version`) to the role (`policy_version`)."""
+    opened: frozenset[str] = frozenset()
+    flags: frozenset[str] = frozenset()
+    words: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    frameworks: tuple[FieldFile, ...] = ()
+    schema: str = ""
+    """Name of the project's schema, empty when none was given."""
+    schema_roles: Mapping[str, FieldSpec] = field(default_factory=dict)
+    strict: bool = False
+
+    def role(self, word: str) -> str:
+        """The role a person means by `word`.
+
+        Raises:
+            GyreError: no role has this name.
+        """
+        found = self.names.get(word.replace("-", "_"))
+        if found is None:
+            raise GyreError(f"unknown field role `{word}`", hint=did_you_mean(word, self.names) or f"roles: {', '.join(self.roles)}")
+        return found
+
+    def assign(self, keys: Iterable[str], explicit: Mapping[str, str] | None = None) -> RoleMap:
+        """Which key plays which role. Explicit entries (role to key) come first, then the framework's file, then the aliases in order.
+
+        A nested key is told by its whole name, else by its last component. One key plays one role and one role has one key; what
+        is left over stays without a role.
+
+        Raises:
+            GyreError: an explicit role or key does not exist.
+        """
+        present = list(dict.fromkeys(keys))
+        taken: dict[str, str] = {}
+        for word, key in (explicit or {}).items():
+            if key not in present:
+                raise GyreError(f"--field {word}={key}: no record has the key `{key}`", hint=did_you_mean(key, present) or f"keys: {', '.join(present[:20])}")
+            taken[self.role(word)] = key
+        used = set(taken.values())
+        framework = self.framework(present)
+        refused: set[str] = set()
+        if framework is not None:
+            leaves = {leaf(key): key for key in reversed(present)}
+            for name, role in framework.keys.items():
+                key = name if name in present else leaves.get(name, "")
+                if key and key not in used:
+                    if role == "none":
+                        refused.add(key)
+                    elif role not in taken:
+                        taken[role] = key
+                        used.add(key)
+        exact = {key: key for key in present} | {normal(key): key for key in reversed(present)}
+        by_leaf = {normal(leaf(key)): key for key in reversed(present)}
+        for table in (exact, by_leaf):
+            for role, spec in self.roles.items():
+                if role in taken:
+                    continue
+                for alias in (role, *spec.aliases):
+                    found = table.get(alias) or table.get(normal(alias))
+                    if found and found not in used and found not in refused:
+                        taken[role] = found
+                        used.add(found)
+                        break
+        return RoleMap(keys=taken, roles={key: role for role, key in taken.items()}, framework=framework.name if framework else "")
+
+    def framework(self, keys: Iterable[str]) -> FieldFile | None:
+        """The framework whose telling keys are all there; the one with the most such keys wins."""
+        present = set(keys)
+        present |= {leaf(key) for key in present}
+        fitting = [file for file in self.frameworks if file.told_by and present.issuperset(file.told_by)]
+        return max(fitting, key=lambda file: len(file.told_by), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class RoleMap:
+    """Role to key and key to role for the keys of one set of files."""
+
+    keys: Mapping[str, str]
+    roles: Mapping[str, str]
+    framework: str = ""
+
+    def key(self, role: str) -> str:
+        """The key that plays `role`, or the empty string."""
+        return self.keys.get(role, "")
+
+
+def leaf(key: str) -> str:
+    """The last component of a nested key: `steps.obs` gives `obs`."""
+    return re.split(r"[./]", key)[-1]
+
+
+def normal(key: str) -> str:
+    """A key in lower case with underscores: `nextObs`, `next-obs` and `next_obs` are one."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key).replace("-", "_").replace(" ", "_").lower()
+
+
+def load_contract(schema: Path | None = None, extra: Path | None = None) -> Contract:
+    """The contract that comes with gyrecheck, with a project's additions and its schema.
+
+    Raises:
+        RuleError: a file does not load, or names a role that does not exist.
+    """
+    files = {path: load_table(path, FieldFile) for path in rule_files("fields", extra)}
+    base = next((file for path, file in files.items() if path.stem == BASE), None)
+    if base is None:
+        raise RuleError("rules/fields/trajectory.toml: is missing", hint="install gyrecheck again")
+    roles = dict(base.roles)
+    frameworks = []
+    for path, file in files.items():
+        if file is base:
+            continue
+        for key, role in file.keys.items():
+            if role != "none" and role not in roles:
+                raise RuleError(f"{path}: key `{key}` has the unknown role `{role}`", hint=did_you_mean(role, roles))
+        frameworks.append(file)
+    own = load_table(schema, FieldFile) if schema is not None else None
+    wanted: dict[str, FieldSpec] = {}
+    for role, entry in (own.roles if own else {}).items():
+        known = roles.get(role)
+        if known is not None:
+            merged = tuple(dict.fromkeys((*entry.aliases, *known.aliases)))
+            roles[role] = Role(summary=known.summary, aliases=merged, names=known.names, level=known.level, kinds=known.kinds, nullable=known.nullable)
+        else:
+            roles[role] = entry
+        wanted[role] = _spec(role, entry)
+    names = {name: role for role, entry in roles.items() for name in (role, *entry.names)}
+    sources = [base, *frameworks, *([own] if own else [])]
+    words: dict[str, frozenset[str]] = {}
+    for file in sources:
+        for word, values in file.words.items():
+            words[word] = words.get(word, frozenset()) | frozenset(values)
+    return Contract(
+        roles={role: _spec(role, entry) for role, entry in roles.items()},
+        names=names,
+        opened=frozenset(key for file in sources for key in file.opened),
+        flags=frozenset(key for file in sources for key in file.flags),
+        words=words,
+        frameworks=tuple(frameworks),
+        schema=own.name if own else "",
+        schema_roles=wanted,
+        strict=own.strict if own else False,
+    )
+
+
+def _spec(role: str, entry: Role) -> FieldSpec:
+    return FieldSpec(
+        role=role,
+        aliases=entry.aliases,
+        level=entry.level,
+        kinds=entry.kinds,
+        required=entry.required,
+        shape=entry.shape,
+        dtype=entry.dtype,
+        minimum=entry.minimum,
+        maximum=entry.maximum,
+        nullable=entry.nullable,
+        side=entry.side,
+        summary=entry.summary,
+    )
