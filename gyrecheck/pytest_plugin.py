@@ -1,0 +1,1 @@
+"""Fixtures for a project's own tests: `gyre_contract` and `gyre_ledger`."""
