@@ -103,7 +103,7 @@ def _steps(verdict: Verdict, style: Style) -> list[str]:
     lines = [f"Diagnosis: {verdict.name.replace('-', ' ')}"]
     width = max(len(step.name) for step in verdict.steps)
     lines += [
-        f"  {at}  {step.name.ljust(width)}  {style.paint(step.state.ljust(9), step.state)}  {step.message}".rstrip()
+        f"  {at}  {step.name.ljust(width)}  {style.paint(step.state, step.state)}{' ' * (9 - len(step.state))}  {step.message}".rstrip()
         for at, step in enumerate(verdict.steps, 1)
     ]
     return lines
