@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+
+from gyrecheck.rulebook.locate_rules import rule_file
+from gyrecheck.rulebook.toml_table import load_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +39,13 @@ class RatioLimits:
         if not 0 < self.linear < 1:
             wrong.append("`linear` must lie between 0 and 1")
         return tuple(wrong)
+
+
+@cache
+def load_ratio_limits() -> RatioLimits:
+    """The limits of `rules/replay_ratio.toml`.
+
+    Raises:
+        RuleError: the file does not load or a limit cannot be meant.
+    """
+    return load_table(rule_file("replay_ratio.toml"), RatioLimits)

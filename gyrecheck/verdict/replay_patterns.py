@@ -181,20 +181,20 @@ def _temperature(rows: ReplayRows, limits: RatioLimits) -> Pattern | None:
         return None
     if likely.any() and float(((d * np.sign(slope - 1.0) > -limits.rounding)[likely]).mean()) < 0.95:
         return None
+    bound = "at most" if slope < 1 else "at least"  # the line's slope is biased towards 1
     lower = "below" if slope < 1 else "above"
     other = "above" if slope < 1 else "below"
     share = float(((d < 0) if slope < 1 else (d > 0)).mean())
     sentence = (
         f"replayed log-probs lie {lower} the recorded ones for {share:.0%} of {rows.unit}s and {other} them for unlikely ones "
-        f"(slope {slope:.2f}): consistent with a temperature on one side only, the sampler's about {slope:.1f} times the trainer's"
+        f"(slope {slope:.2f}): consistent with a temperature on one side only, the sampler's {bound} about {slope:.2g} times the trainer's"
     )
     told = np.unique(rows.temperature[np.isfinite(rows.temperature)]) if rows.temperature is not None else np.zeros(0)
     if told.size == 1 and float(told[0]) != 1.0:
         value = float(told[0])
-        if abs(slope - value) < 0.2 * value + 0.05:
-            sentence += f"; the recorded temperature {value:g}, not applied on replay, would explain it"
-        elif abs(slope - 1.0 / value) < 0.2 / value + 0.05:
-            sentence += f"; the recorded temperature {value:g}, applied on replay alone, would explain it"
+        for effective, words in ((value, "not applied on replay"), (1.0 / value, "applied on replay alone")):
+            if (slope < 1.0) == (effective < 1.0) and 0.4 < (slope - 1.0) / (effective - 1.0) < 1.1:
+                sentence += f"; the recorded temperature {value:g}, {words}, would explain it"
     hint = "divide the logits by the recorded sampling temperature where the trainer computes log-probs"
     return Pattern("temperature", sentence, _everywhere(rows, limits), certain=False, hint=hint, side="training")
 
