@@ -37,7 +37,9 @@ def test_the_hook_loads_the_standard_library_and_two_floors():
     """`import gyrecheck.hook` brings nothing that is neither standard library nor model, rulebook or hook."""
     bare = loaded_after("pass")
     extra = {name for name in loaded_after("import gyrecheck.hook") - bare if name.split(".")[0] not in sys.stdlib_module_names}
-    strangers = {name for name in extra if not name.startswith(("gyrecheck.hook", "gyrecheck.model", "gyrecheck.rulebook")) and name != "gyrecheck"}
+    strangers = {
+        name for name in extra if not name.startswith(("gyrecheck.hook", "gyrecheck.model", "gyrecheck.rulebook")) and name != "gyrecheck"
+    }
     assert not strangers
 
 

@@ -1,0 +1,242 @@
+"""Follows growing files by polling: whole lines only, through rotation, truncation and inode reuse; read-only, never blocks on a writer.
+
+Polling is the base because stores into a mapped file raise no inotify event and network file systems give none. What may have been
+lost is said as a `Change` of kind `gap`, never guessed. Sources of the rules: `facts` on tail defects (old descriptor read to its end
+twice, identity = device, inode and fingerprint, size below offset = truncated).
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+READ_SIZE = 1 << 20
+POLL_BYTES = 16 << 20
+"""At most this much of one file a poll, so that a huge backlog does not freeze the picture."""
+HEAD, TAIL = 256, 64
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Whole lines of one file. `data` ends with a newline; `first_line` is 1-based and counts over rotations, `offset` in bytes likewise."""
+
+    path: str
+    data: bytes
+    first_line: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Something that happened to a file. A `gap` means that lines may be missing: no verdict may then say `holds`."""
+
+    path: str
+    kind: Literal["appeared", "rotated", "truncated", "gap", "gone", "unreadable"]
+    message: str
+    line: int = 0
+
+
+@dataclass(slots=True)
+class _Open:
+    descriptor: int
+    identity: tuple[int, int]
+    offset: int = 0
+    head: bytes = b""
+    tail: bytes = b""
+
+
+@dataclass(slots=True)
+class FollowedFile:
+    """One path, whatever file stands there. `poll` returns what is new, in order."""
+
+    path: str
+    _open: _Open | None = None
+    _held: bytes = b""
+    _lines: int = 0
+    _bytes: int = 0
+    _gone: bool = False
+    _seen: set[tuple[int, int]] = field(default_factory=set)
+    behind: bool = False
+    """True when the last poll stopped at its limit and more is there."""
+
+    def poll(self) -> list[Lines | Change]:
+        """What came since the last poll; an unreadable or absent file is a `Change`, once."""
+        out: list[Lines | Change] = []
+        self.behind = False
+        try:
+            seen = os.stat(self.path)
+        except FileNotFoundError:
+            if self._open is not None:
+                self._drain(out)
+                if not self._gone:
+                    out.append(Change(self.path, "gone", "the file was removed or renamed", self._lines))
+            self._gone = True
+            return out
+        except OSError as error:
+            return self._unreadable(error)
+        identity = (seen.st_dev, seen.st_ino)
+        if self._open is not None and identity != self._open.identity:
+            self._rotate(out)
+        elif self._open is not None and self._replaced(seen.st_size):
+            self._truncated(out)
+        if self._open is None:
+            try:
+                self._begin(identity, out)
+            except OSError as error:
+                return [*out, *self._unreadable(error)]
+        self._gone = False
+        self._drain(out)
+        return out
+
+    def close(self) -> bytes:
+        """Stop following; returns the bytes of a last line that never got its newline."""
+        if self._open is not None:
+            os.close(self._open.descriptor)
+            self._open = None
+        held, self._held = self._held, b""
+        return held
+
+    def _begin(self, identity: tuple[int, int], out: list[Lines | Change]) -> None:
+        descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        if self._lines or self._gone or self._seen:
+            out.append(Change(self.path, "appeared", "a new file stands here", self._lines))
+        self._open = _Open(descriptor, identity)
+        self._seen.add(identity)
+
+    def _drain(self, out: list[Lines | Change], limit: int = POLL_BYTES) -> None:
+        current = self._open
+        if current is None:
+            return
+        start = current.offset
+        while current.offset - start < limit:
+            block = os.pread(current.descriptor, READ_SIZE, current.offset)
+            if not block:
+                return
+            if len(current.head) < HEAD:
+                current.head += block[: HEAD - len(current.head)]
+            current.tail = (current.tail + block[-TAIL:])[-TAIL:]
+            current.offset += len(block)
+            self._emit(block, out)
+        self.behind = True
+
+    def _emit(self, block: bytes, out: list[Lines | Change]) -> None:
+        cut = block.rfind(b"\n") + 1
+        if not cut:
+            self._held += block
+            return
+        data = self._held + block[:cut]
+        self._held = block[cut:]
+        out.append(Lines(self.path, data, self._lines + 1, self._bytes))
+        self._lines += data.count(b"\n")
+        self._bytes += len(data)
+
+    def _rotate(self, out: list[Lines | Change]) -> None:
+        """The name points elsewhere: the old file to its end, twice; then files that came and went in between; then the new one."""
+        old = self._open
+        if old is None:
+            return
+        for _ in range(2):
+            self._drain(out, limit=1 << 62)
+        os.close(old.descriptor)
+        self._open = None
+        self._finish_line(out)
+        out.append(Change(self.path, "rotated", "the file was rotated by rename", self._lines))
+        for sibling, identity in self._between(old.identity):
+            try:
+                self._open = _Open(os.open(sibling, os.O_RDONLY | os.O_CLOEXEC), identity)
+            except OSError as error:
+                out.append(Change(self.path, "gap", f"{sibling} could not be read ({error.strerror}): lines may be missing", self._lines))
+                continue
+            self._seen.add(identity)
+            self._drain(out, limit=1 << 62)
+            os.close(self._open.descriptor)
+            self._open = None
+            self._finish_line(out)
+
+    def _between(self, old: tuple[int, int]) -> list[tuple[str, tuple[int, int]]]:
+        """Rotated siblings (`name.N`) younger than the file just finished and never read, oldest first."""
+        numbered: list[tuple[int, str, tuple[int, int]]] = []
+        for sibling in glob.glob(glob.escape(self.path) + ".*"):
+            suffix = sibling[len(self.path) + 1 :]
+            if suffix.isdigit():
+                try:
+                    found = os.stat(sibling)
+                except OSError:
+                    continue
+                numbered.append((int(suffix), sibling, (found.st_dev, found.st_ino)))
+        numbered.sort(reverse=True)
+        at = next((i for i, (_, _, identity) in enumerate(numbered) if identity == old), None)
+        younger = numbered[at + 1 :] if at is not None else numbered
+        return [(sibling, identity) for _, sibling, identity in younger if identity not in self._seen]
+
+    def _replaced(self, size: int) -> bool:
+        current = self._open
+        if current is None:
+            return False
+        if size < current.offset:
+            return True
+        head = os.pread(current.descriptor, len(current.head), 0)
+        tail = os.pread(current.descriptor, len(current.tail), current.offset - len(current.tail))
+        return head != current.head or tail != current.tail
+
+    def _truncated(self, out: list[Lines | Change]) -> None:
+        current = self._open
+        if current is None:
+            return
+        message = "the file was truncated in place: lines written between the last look and the truncation are unknown"
+        if self._held:
+            self._held = b""
+            message += "; a half line was cut off"
+        out.append(Change(self.path, "truncated", "the file starts again", self._lines))
+        out.append(Change(self.path, "gap", message, self._lines))
+        current.offset, current.head, current.tail = 0, b"", b""
+
+    def _finish_line(self, out: list[Lines | Change]) -> None:
+        if self._held:
+            held, self._held = self._held, b""
+            self._emit(held + b"\n", out)
+
+    def _unreadable(self, error: OSError) -> list[Lines | Change]:
+        known, self._gone = self._gone, True
+        return [] if known else [Change(self.path, "unreadable", f"cannot be read ({error.strerror or error})", self._lines)]
+
+
+@dataclass(slots=True)
+class Follower:
+    """Several files, folders and patterns at once; files that appear later are picked up. `suffixes` decides what counts in a folder."""
+
+    targets: tuple[str, ...]
+    suffixes: tuple[str, ...] = (".log", ".jsonl", ".txt", ".out", ".err")
+    files: dict[str, FollowedFile] = field(default_factory=dict)
+
+    def poll(self) -> list[Lines | Change]:
+        """What is new in any file, file by file in name order."""
+        for path in self._paths():
+            if path not in self.files:
+                self.files[path] = FollowedFile(path)
+        return [item for path in sorted(self.files) for item in self.files[path].poll()]
+
+    @property
+    def behind(self) -> bool:
+        """True when more is known to be there: poll again at once."""
+        return any(file.behind for file in self.files.values())
+
+    def close(self) -> dict[str, bytes]:
+        """Stop; the unfinished last line of each file that has one."""
+        return {path: held for path, file in self.files.items() if (held := file.close())}
+
+    def _paths(self) -> list[str]:
+        found: list[str] = []
+        for target in self.targets:
+            if os.path.isdir(target):
+                found += [
+                    str(p) for p in sorted(Path(target).iterdir()) if p.suffix in self.suffixes and p.is_file() and not p.is_symlink()
+                ]
+            elif glob.has_magic(target) and not os.path.exists(target):
+                found += sorted(p for p in glob.glob(target, recursive=True) if os.path.isfile(p))
+            else:
+                found.append(target)
+        return found
