@@ -21,7 +21,7 @@ HEAD, TAIL = 256, 64
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Whole lines of one file. `data` ends with a newline; `first_line` is 1-based and counts over rotations, `offset` in bytes likewise."""
+    """Whole lines of one file. `data` ends with a newline; `first_line` (1-based) and `offset` (bytes) count over rotations."""
 
     path: str
     data: bytes

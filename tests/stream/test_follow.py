@@ -67,7 +67,7 @@ def test_twenty_rotations_by_rename_lose_no_line(tmp_path):
 
 
 def test_truncation_in_place_is_a_gap(tmp_path):
-    """copytruncate cannot be followed without loss, so the possible gap is reported, and reading goes on from the start."""
+    """Copytruncate cannot be followed without loss, so the possible gap is reported, and reading goes on from the start."""
     path = tmp_path / "a.log"
     path.write_bytes(b"one\ntwo\n")
     file = FollowedFile(str(path))
