@@ -10,7 +10,12 @@ from gyrecheck.model.finding import Finding, Severity
 from gyrecheck.source.convict import convict
 from gyrecheck.source.suppressions import read_suppressions
 
-CODES = {"GYR001": "unparsable-source", "GYR002": "unused-suppression", "GYR201": "env-import-in-training", "GYR203": "reward-model-in-loss"}
+CODES = {
+    "GYR001": "unparsable-source",
+    "GYR002": "unused-suppression",
+    "GYR201": "env-import-in-training",
+    "GYR203": "reward-model-in-loss",
+}
 TODAY = date(2026, 11, 30)
 
 
@@ -93,7 +98,10 @@ def test_several_codes_and_names():
     assert hidden(text, 1) == ([1], ["the ignore comment for GYR201 hides nothing here"])
 
 
-@pytest.mark.parametrize("comment", ["# gyre: ignore[GYR203]", "# gyre: ignore[GYR203]   ", "# gyre: ignore[GYR203] until=2030-01-01", "# gyre: ignore[GYR203]: -"])
+@pytest.mark.parametrize(
+    "comment",
+    ["# gyre: ignore[GYR203]", "# gyre: ignore[GYR203]   ", "# gyre: ignore[GYR203] until=2030-01-01", "# gyre: ignore[GYR203]: -"],
+)
 def test_a_reason_is_required(comment):
     """Without a reason the finding stays, and the comment is reported."""
     assert hidden(f"x = rm(a)  {comment}\n", 1) == ([], ["the ignore comment for GYR203 gives no reason, so nothing is hidden"])
