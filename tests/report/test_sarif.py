@@ -112,20 +112,9 @@ def test_a_run_that_could_not_check_says_so(code):
 
 
 @given(st.text(min_size=1, max_size=30), st.text(max_size=60), st.tuples(*[st.integers(0, 9)] * 4))
-def test_any_finding_is_valid(path, text, line, column, end, end_column):
+def test_any_finding_is_valid(path, text, span):
     """Whatever a path, message or span holds, the log is valid and survives UTF-8."""
-    finding = Finding(
-        "GYR203",
-        "reward-model-in-loss",
-        Severity.ERROR,
-        text,
-        path,
-        line,
-        column,
-        end,
-        end_column,
-        snippet=text,
-        evidence=(Evidence(path, line, text, column),),
-    )
+    seen = (Evidence(path, span[0], text, span[1]),)
+    finding = Finding("GYR203", "reward-model-in-loss", Severity.ERROR, text, path, *span, snippet=text, evidence=seen)
     log = render(Report("lint", findings=(finding,)), exit_code=1, style=Style())
     VALIDATOR.validate(json.loads(log.encode()))
