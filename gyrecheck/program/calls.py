@@ -1,0 +1,300 @@
+"""What every call does and where it goes: its role with the confidence it is known by, and edges to first-party functions.
+
+Edges follow functions, methods through inferred receivers and the class hierarchy, `super()`, constructors, callables passed by
+name, lambdas, decorators and overrides of abstract methods. A method of an unknown receiver that only few of the checked classes
+define gets a `hint` edge; what cannot be resolved at all is counted, so that silence is not taken for proof.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gyrecheck.model.facts import Call
+from gyrecheck.model.finding import Confidence
+from gyrecheck.program.resolve import Resolver
+from gyrecheck.program.tree import Fn, Thing, Tree
+from gyrecheck.rulebook.lexicon import Lexicon, fold
+
+_FEW = 3
+_COMMON = frozenset(
+    "get set add append extend insert pop remove clear copy update items keys values join split strip format index count sort read write open close "
+    "put send recv start stop run step reset sample forward backward train eval save load to cpu cuda item mean sum max min log print info".split()
+)
+
+
+class Edge(NamedTuple):
+    """`caller` calls `callee` at its call number `call`; `kind`: call, make, passed, decorator, override, name."""
+
+    caller: int
+    callee: int
+    call: int
+    kind: str
+    confidence: Confidence
+
+
+class RoleAt(NamedTuple):
+    """Call number `call` of a function has `role`; `symbol` is what said so."""
+
+    role: str
+    call: int
+    confidence: Confidence
+    symbol: str
+
+
+class Calls:
+    """Roles and edges of every function of a tree."""
+
+    def __init__(self, tree: Tree, lexicon: Lexicon, resolver: Resolver) -> None:
+        self.tree, self.lexicon, self.resolver = tree, lexicon, resolver
+        self.roles: list[list[RoleAt]] = [[] for _ in tree.functions]
+        self.edges: list[list[Edge]] = [[] for _ in tree.functions]
+        self.resolved = self.unresolved = 0
+        self._kinds: dict[int, str] = {}
+        self._defined: dict[str, list[int]] = {}
+        for fn in tree.functions:
+            if fn.cls >= 0:
+                self._defined.setdefault(fn.fact.name, []).append(fn.number)
+        self._known_names = {f.fact.name for f in tree.functions} | {c.fact.name for c in tree.classes}
+        for fn in tree.functions:
+            for at, call in enumerate(fn.fact.calls):
+                if call.name != "{}":
+                    self._call(fn, at, call)
+            self._decorators(fn)
+
+    # ---- roles
+
+    def _call(self, fn: Fn, at: int, call: Call) -> None:
+        if call.result == -2:
+            if self.lexicon.names.get(call.name[1:]) == "grad.cut":
+                self.roles[fn.number].append(RoleAt("grad.cut", at, Confidence.BOUND, call.name))
+            return
+        target = self.resolver.callee(fn.number, at)
+        last = call.name.rpartition(".")[2]
+        before = len(self.edges[fn.number])
+        role = self._role(fn, call, target, last)
+        if target is not None and target.kind in {"func", "class", "inst"}:
+            self._edge(fn, at, call, target, last)
+        for atoms in call.args:
+            self._passed(fn, at, atoms, target)
+        for _, atoms in call.keywords:
+            self._passed(fn, at, atoms, target)
+        if role is not None:
+            self.roles[fn.number].append(RoleAt(role[0], at, role[1], role[2]))
+        first_party = target is not None and target.kind in {"func", "class", "inst", "module"}
+        if first_party or (len(self.edges[fn.number]) > before and role is None):
+            self.resolved += 1
+        elif role is None and last in self._known_names and (target is None or target.kind == "result") and "." in call.name:
+            base = self.resolver.receiver(fn.number, call)
+            if base is None or base.kind in {"inst", "class", "func"}:
+                self._unknown(fn, at, call, last)
+
+    def _role(self, fn: Fn, call: Call, target: Thing | None, last: str) -> tuple[str, Confidence, str] | None:
+        lexicon = self.lexicon
+        if target is not None:
+            if target.kind == "ext":
+                role = lexicon.symbols.get(str(target.ref))
+                if role is None:
+                    made = lexicon.type_made_by(str(target.ref))
+                    role = lexicon.makes.get(made) if made else None
+                if role:
+                    return role, Confidence.EXACT, str(target.ref)
+                owner, _, method = str(target.ref).rpartition(".")
+                known = lexicon.type_names.get(owner)
+                if known and method in lexicon.methods[known]:
+                    role = lexicon.methods[known][method]
+                    return (role, Confidence.EXACT, f"{known}.{method}") if role else None
+                return None if role == "" else self._by_import(str(target.ref), call, last)
+            if target.kind == "func":
+                return self._own_role(int(target.ref), last)
+            if target.kind == "class":
+                return self._class_role(int(target.ref))
+            if target.kind == "type":
+                role = lexicon.methods.get(str(target.ref), {}).get("__call__")
+                return (role, Confidence.BOUND, f"{target.ref}()") if role else None
+            if target.kind in {"inst", "module"}:
+                return None
+        base = self.resolver.receiver(fn.number, call)
+        if base is not None and base.kind == "type":
+            methods = lexicon.methods.get(str(base.ref), {})
+            if last in methods:
+                return (methods[last], Confidence.BOUND, f"{base.ref}.{last}") if methods[last] else None
+            if lexicon.kinds.get(str(base.ref)) not in {"module", "neutral"}:
+                return None
+        if base is not None and base.kind == "inst":
+            found = self._inherited_role(int(base.ref), last)
+            if found is not None:
+                return found
+            if not self.resolver.bases(int(base.ref))[1]:
+                return None
+        if base is not None and base.kind in {"module", "func", "class"}:
+            return None
+        return self._by_shape(call, last, fn, base)
+
+    def _by_import(self, qualified: str, call: Call, last: str) -> tuple[str, Confidence, str] | None:
+        """A call of something imported that no file lists: only names say something, and only weakly."""
+        if "." not in call.name or qualified.startswith("builtins."):
+            return None
+        role = self.lexicon.names.get(last)
+        return (role, Confidence.HINT, call.name) if role and not role.startswith(("wrap.", "grad.", "guard.", "mode.")) else None
+
+    def _own_role(self, callee: int, last: str) -> tuple[str, Confidence, str] | None:
+        """A first-party function that plays a role: an environment's step, or a name that a vocabulary lists."""
+        fn = self.tree.functions[callee]
+        if fn.cls >= 0:
+            kind = self.class_kind(fn.cls)
+            if kind == "env" and last in {"step", "reset"}:
+                return f"env.{last}", Confidence.BOUND, fn.fact.qualname
+            found = self._inherited_role(fn.cls, last)
+            if found is not None:
+                return found
+        role = self.lexicon.symbols.get(self.tree.qualified(callee))
+        return (role, Confidence.EXACT, self.tree.qualified(callee)) if role else None
+
+    def _inherited_role(self, cls: int, method: str) -> tuple[str, Confidence, str] | None:
+        for base in self.resolver.types_of_class(cls):
+            role = self.lexicon.methods.get(base, {}).get(method)
+            if role:
+                return role, Confidence.BOUND, f"{base}.{method}"
+        return None
+
+    def _class_role(self, cls: int) -> tuple[str, Confidence, str] | None:
+        for base in self.resolver.types_of_class(cls):
+            role = self.lexicon.makes.get(base)
+            if role:
+                return role, Confidence.BOUND, base
+        return ("env.make", Confidence.BOUND, self.tree.classes[cls].fact.name) if self.class_kind(cls) == "env" else None
+
+    def _by_shape(self, call: Call, last: str, fn: Fn, base: Thing | None) -> tuple[str, Confidence, str] | None:
+        variable = _receiver_name(call, fn)
+        given = len(call.args) + len(call.keywords)
+        for shape in self.lexicon.calls.get(last, ()):
+            if shape.unpack and call.result not in shape.unpack:
+                continue
+            if shape.arguments and not shape.arguments[0] <= given <= shape.arguments[-1]:
+                continue
+            if shape.keywords and not any(k in shape.keywords for k, _ in call.keywords):
+                continue
+            if shape.receivers and not (variable and _fits(fold(variable), shape.receivers)):
+                continue
+            return (shape.role, Confidence(shape.confidence), call.name) if shape.role else None
+        named = self.lexicon.named(variable) if variable else None
+        if named is not None and last in named.methods:
+            role = named.methods[last]
+            return (role, Confidence(named.confidence), call.name) if role else None
+        if not ("." in call.name) and self.resolver.path(fn.number, call.name) is not None:
+            return None
+        role = self.lexicon.names.get(last)
+        if role and not role.startswith("wrap."):
+            sure = role.startswith(("grad.", "guard.", "mode."))
+            return role, Confidence.BOUND if sure else Confidence.HINT, call.name
+        return None
+
+    def class_kind(self, cls: int) -> str:
+        """What instances of a first-party class are: a vocabulary kind, `env` for step + reset, or empty."""
+        if cls not in self._kinds:
+            self._kinds[cls] = ""
+            kinds = [self.lexicon.kinds[t] for t in self.resolver.types_of_class(cls)]
+            found = next((k for k in kinds if k not in {"module", "neutral"}), kinds[0] if kinds else "")
+            if found in {"", "neutral"} and self.resolver.method(cls, "step") >= 0 and self.resolver.method(cls, "reset") >= 0:
+                step = self.tree.functions[self.resolver.method(cls, "step")].fact
+                plain = [p for p in step.params if not p.kind.startswith("*")]
+                found = "env" if len(plain) >= 2 or len(step.params) > len(plain) else ""
+            if not found:
+                named = self.lexicon.named(self.tree.classes[cls].fact.name)
+                found = named.kind if named is not None and named.kind in {"buffer", "queue"} else ""
+            self._kinds[cls] = found
+        return self._kinds[cls]
+
+    def kind_of(self, thing: Thing | None) -> str:
+        """The vocabulary kind of a value, or empty."""
+        if thing is None:
+            return ""
+        if thing.kind == "inst":
+            return self.class_kind(int(thing.ref))
+        return self.lexicon.kinds.get(str(thing.ref), "") if thing.kind == "type" else ""
+
+    # ---- edges
+
+    def _edge(self, fn: Fn, at: int, call: Call, target: Thing, last: str) -> None:
+        add = self.edges[fn.number].append
+        if target.kind == "func":
+            callee = int(target.ref)
+            add(Edge(fn.number, callee, at, "call", Confidence.BOUND))
+            if self.tree.functions[callee].cls >= 0 and self._abstract(callee):
+                for sub in self.resolver.subclasses(self.tree.functions[callee].cls):
+                    own = self.tree.classes[sub].methods.get(last)
+                    if own is not None:
+                        add(Edge(fn.number, own, at, "override", Confidence.BOUND))
+        elif target.kind == "class":
+            start = self.resolver.method(int(target.ref), "__init__")
+            if start >= 0:
+                add(Edge(fn.number, start, at, "make", Confidence.BOUND))
+        else:
+            start = self.resolver.called_on(int(target.ref))
+            if start >= 0:
+                add(Edge(fn.number, start, at, "call", Confidence.BOUND))
+
+    def _abstract(self, number: int) -> bool:
+        fact = self.tree.functions[number].fact
+        return len(fact.calls) <= 1 and not fact.binds and (not fact.exits or fact.exits[0].kind == "raise")
+
+    def _passed(self, fn: Fn, at: int, atoms: tuple[str | int, ...], target: Thing | None) -> None:
+        for atom in atoms:
+            if isinstance(atom, int) or atom.startswith("="):
+                continue
+            found = self.resolver.atom(fn.number, atom)
+            if found is not None and found.kind == "func":
+                self.edges[fn.number].append(Edge(fn.number, int(found.ref), at, "passed", Confidence.BOUND))
+
+    def _decorators(self, fn: Fn) -> None:
+        for decorator in fn.fact.decorators:
+            if not decorator.name:
+                continue
+            found = self.resolver.path(fn.parent if fn.parent >= 0 else fn.number, decorator.name)
+            if found is not None and found.kind == "func":
+                for child in self.tree.functions[int(found.ref)].children:
+                    if not self.tree.functions[child].fact.name.startswith("<"):
+                        self.edges[fn.number].append(Edge(fn.number, child, -1, "decorator", Confidence.BOUND))
+
+    def _unknown(self, fn: Fn, at: int, call: Call, last: str) -> None:
+        """A method that we define somewhere, on a receiver that we do not know."""
+        base = self.resolver.receiver(fn.number, call)
+        if base is not None and base.kind == "inst":
+            owner = int(base.ref)
+            own = [m for sub in self.resolver.subclasses(owner) if (m := self.tree.classes[sub].methods.get(last)) is not None]
+            if own:
+                self.resolved += 1
+                self.edges[fn.number].extend(Edge(fn.number, m, at, "override", Confidence.BOUND) for m in own)
+                return
+        candidates = self._defined.get(last, [])
+        if 0 < len(candidates) <= _FEW and last not in _COMMON:
+            self.edges[fn.number].extend(Edge(fn.number, m, at, "name", Confidence.HINT) for m in candidates)
+        if candidates and last not in _COMMON:
+            self.unresolved += 1
+
+
+def _receiver_name(call: Call, fn: Fn) -> str:
+    """The last name before the method, without items: `self.envs[].step` -> `envs`."""
+    if call.name.startswith("."):
+        for atom in call.receiver:
+            if isinstance(atom, int):
+                inner = fn.fact.calls[atom].name
+                return "super" if inner == "super" else inner.rpartition(".")[2] if not inner.startswith(".") else ""
+            if not atom.startswith(("=", "<")):
+                return _bare(atom)
+        return ""
+    head = call.name.rpartition(".")[0]
+    return _bare(head)
+
+
+def _bare(path: str) -> str:
+    while path.endswith("]"):
+        path = path[: path.rfind("[")]
+    return path.rpartition(".")[2]
+
+
+def _fits(name: str, patterns: tuple[str, ...]) -> bool:
+    for pattern in patterns:
+        if pattern == name or (pattern.startswith("*") and name.endswith(pattern[1:])) or (pattern.endswith("*") and name.startswith(pattern[:-1])):
+            return True
+    return False
