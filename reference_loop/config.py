@@ -29,7 +29,7 @@ def option(default: Any, text: str, **extra: Any) -> Any:  # noqa: ANN401 - data
 class Settings:
     """All settings; see each field's help text."""
 
-    run_dir: Path = option(Path("runs/latest"), "run folder, the only interface between the two programs")
+    run_dir: Path = option(Path("runs/latest"), "run folder, the only interface between the two programs")  # noqa: RUF009
     run_id: str = option("", "name of the run in records and logs; empty = the run folder's name")
     seed: int = option(1, "seeds initial weights, environments, action noise and minibatch order")
     total_steps: int = option(200_000, "environment steps to sample over the run's whole life, resumes included")

@@ -93,8 +93,8 @@ class Learner:
                 seen += [stats] if stats is not None else []
         for _ in range(self._seams.scheduler_steps(len(batch))):
             self._scheduler.step()
-        means: list[float] = torch.stack(seen).mean(dim=0).tolist()
-        return UpdateStats(*means, float(learning_rate))
+        loss, policy_loss, value_loss, entropy_mean, clip_fraction, ratio_mean = torch.stack(seen).mean(dim=0).tolist()
+        return UpdateStats(loss, policy_loss, value_loss, entropy_mean, clip_fraction, ratio_mean, float(learning_rate))
 
     def _minibatches(self, order: np.random.Generator, rows: int) -> list[torch.Tensor]:
         shuffled = torch.from_numpy(order.permutation(rows))

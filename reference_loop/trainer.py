@@ -156,7 +156,7 @@ class Trainer:
             )  # fmt: skip
         if emptied:
             self._buffer = [held for held in self._buffer if len(held.slices)]
-            self._settle(emptied)
+            self._settle(emptied, self._lines(emptied))
             self._log_take(emptied, np.empty(0, dtype=np.int64))
 
     def _drop_damaged(self, name: SegmentName, error: TornSegmentError) -> None:
@@ -181,16 +181,16 @@ class Trainer:
             self._log("rejected", n=len(batch), reason="loss_not_finite", loss=stats.loss)
             raise ContractBrokenError("loss_not_finite")
         self._train_step += 1
-        self._version += 1
         for held in used:
             held.fates.taken = self._seams.counted(list(held.slices.trajectory_id))
         lines = self._lines(used)
+        self._version += 1
         self._write_weights(parent=self._version - 1)
         state = checkpoint.Checkpoint(
             self._version, self._train_step, self._learner.optimizer_steps, lines, self._learner.tensors()
         )
         self._room(lambda: checkpoint.write(self._folder, state, fsync=self._settings.fsync))
-        self._settle(used)
+        self._settle(used, lines)
         for held in beside:
             self._consumer.retire(held.fates.segment)
         self._log_take(used, age)
@@ -201,8 +201,7 @@ class Trainer:
     def _lines(self, held: list[Held]) -> list[dict[str, Any]]:
         return [part.fates.line(self._version, self._train_step) for part in held]
 
-    def _settle(self, held: list[Held]) -> None:
-        lines = self._lines(held)
+    def _settle(self, held: list[Held], lines: list[dict[str, Any]]) -> None:
         self._room(lambda: self._consumer.settle(lines))
         for part in held:
             name = part.fates.segment
