@@ -22,7 +22,7 @@ _KEYS = {"fingerprint": str, "code": str, "path": str, "message": str, "count": 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """`count` accepted findings of one fingerprint. `code`, `path` and `message` are for the reader, and for renamed files."""
+    """`count` accepted findings of one fingerprint. Without one (a renamed file) `code`, `path` and `message` together say which."""
 
     fingerprint: str
     code: str
@@ -90,19 +90,27 @@ def compare(
     Of several findings with one fingerprint those further up in the file are the accepted ones. A suppressed finding takes no part.
     An entry of a file outside `checked` (all files when None) is never stale, since nobody looked.
     """
-    left = Counter({e.fingerprint: 0 for e in baseline})
+    left: Counter[str] = Counter()
     for entry in baseline:
-        left[entry.fingerprint] += max(entry.count, 0)
+        left[_identity(entry)] += max(entry.count, 0)
     marked = list(findings)
     for at in sorted(range(len(findings)), key=lambda i: (findings[i].path, findings[i].line, findings[i].column)):
         finding = findings[at]
-        if not finding.suppressed and left[finding.fingerprint] > 0:
-            left[finding.fingerprint] -= 1
+        keys = () if finding.suppressed else (finding.fingerprint, _identity(finding))
+        if key := next((k for k in keys if left[k] > 0), ""):
+            left[key] -= 1
             marked[at] = replace(finding, baselined=True)
     stale = []
     for entry in baseline:
-        gone = min(left[entry.fingerprint], entry.count)
+        gone = min(left[_identity(entry)], entry.count)
         if gone > 0 and (checked is None or entry.path in checked):
-            left[entry.fingerprint] -= gone
+            left[_identity(entry)] -= gone
             stale.append(replace(entry, count=gone))
     return tuple(marked), tuple(stale)
+
+
+def _identity(item: Entry | Finding) -> str:
+    """The fingerprint of an entry; what a person would call the same finding when it has none, or for a finding's second try."""
+    if isinstance(item, Entry) and item.fingerprint:
+        return item.fingerprint
+    return "\x1f".join((item.code, item.path, item.message))
