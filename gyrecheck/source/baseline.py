@@ -113,4 +113,4 @@ def _identity(item: Entry | Finding) -> str:
     """The fingerprint of an entry; what a person would call the same finding when it has none, or for a finding's second try."""
     if isinstance(item, Entry) and item.fingerprint:
         return item.fingerprint
-    return "\x1f".join((item.code, item.path, item.message))
+    return f"{item.code}\x1f{item.path}\x1f{item.message}"
