@@ -129,7 +129,7 @@ def test_a_mask_on_replay_alone_makes_actions_impossible():
 @pytest.mark.parametrize("dims", [1, 3])
 @pytest.mark.parametrize("side", ["trainer", "sampler"])
 def test_squash_term_on_one_side(scale, dims, side):
-    """log ratio = -sum log(1 - (a/c)^2) whichever side counts it, for one and several dimensions and scaled actions."""
+    """Log ratio = -sum log(1 - (a/c)^2) whichever side counts it, for one and several dimensions and scaled actions."""
     _, u, log_prob = _gaussian(dims=dims)
     squashed = log_prob - np.log(1 - np.tanh(u) ** 2).sum(1)
     recorded, replayed = (log_prob, squashed) if side == "trainer" else (squashed, log_prob)
@@ -219,7 +219,7 @@ def test_masked_tokens_are_left_out_and_mentioned():
     [(1 / np.log(2), "base 2 on the sampler's side"), (np.log(2), "base 2"), (-1.0, "sign"), (0.5, "mean over 2"), (2.0, "mean over 2")],
 )
 def test_a_constant_factor_names_its_usual_cause(factor, words):
-    """replayed = k x recorded in every row is exact, so it is stated: base of the logarithm, sign, mean over dimensions."""
+    """Replayed = k x recorded in every row is exact, so it is stated: base of the logarithm, sign, mean over dimensions."""
     rng, u, _ = _gaussian(dims=2)
     recorded = rng.normal(size=u.shape[0]) - 2.0
     fault = _only_fault(_rows(recorded, recorded * factor, action=u))
