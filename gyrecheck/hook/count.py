@@ -1,0 +1,213 @@
+"""Counted callables: one store a call on the sampling side, everything else on the side that runs rarely.
+
+A sampling wrapper adds one to its entry's cell, compares the count with the next one at which somebody wants to look, and calls through.
+It is built with the parameters of the function it wraps, because passing `*args, **kwargs` on costs more than counting. Call sites
+are told apart exactly for the first `EXACT` calls of an entry and on every `THIN`-th after that (each then stands for `THIN`).
+"""
+
+from __future__ import annotations
+
+import sys
+
+from gyrecheck.hook import side
+
+TYPE_CHECKING = False  # importing `typing` costs more than this package; type checkers know the name
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import CodeType
+    from typing import Any, ParamSpec, TypeVar
+
+    from gyrecheck.hook.runtime import Entry, Runtime
+
+    P = ParamSpec("P")
+    R = TypeVar("R")
+
+EXACT = 1024
+THIN = 1024
+COROUTINE = 0x80
+"""CO_COROUTINE of `inspect`, which is too dear to import here."""
+_COPIED = ("__module__", "__name__", "__qualname__", "__doc__", "__defaults__")
+_SIMPLE = 0x04 | 0x08 | 0x20 | COROUTINE | 0x200
+"""Code flags (varargs, varkeywords, generators, coroutines) of functions that get the wrapper with `*args, **kwargs`."""
+_TEMPLATE = """
+def build(_g_fn, _g_cell, _g_look, _g_slow, _g_entry, _g_frame, _g_codes):
+    def counted({parameters}):
+{nested}        _g_cell[0] = _g_n = _g_cell[0] + 1
+        if _g_n >= _g_look[0]:
+            _g_slow(_g_entry, ({arguments}), _g_n)
+        return _g_fn({call})
+    return counted
+"""
+_NESTED = "        if id(_g_frame(1).f_code) in _g_codes: return _g_fn({call})\n"
+_BUILT: dict[tuple[str, str, bool], CodeType] = {}
+
+
+def sampling_wrapper(fn: Callable[P, R], runtime: Runtime, entry: Entry, *, outermost: bool = False) -> Callable[P, R]:
+    """`fn`, counted as a sample call each time; a coroutine function opens its side for its whole run.
+
+    With `outermost` a call made directly by another counted sampling function is passed on uncounted (an env inside its wrapper).
+    """
+    remember(fn, runtime.sampling_codes)
+    if getattr(getattr(fn, "__code__", None), "co_flags", 0) & COROUTINE:
+
+        async def awaited(*args: P.args, **kwargs: P.kwargs) -> Any:
+            begin_sample(entry, args)
+            token = side.OPEN.set(side.SAMPLING)
+            try:
+                return await fn(*args, **kwargs)  # type: ignore[misc]
+            finally:
+                side.OPEN.reset(token)
+
+        return like(awaited, fn)
+    parameters, call = _signature(fn)
+    key = (parameters, call, outermost)
+    code = _BUILT.get(key)
+    if code is None:
+        plain = call.replace("**_g_kw", "").rstrip(", ")
+        arguments = plain[1:] if plain.startswith("*") else f"{plain}," if plain else ""
+        nested = _NESTED.format(call=call) if outermost else ""
+        text = _TEMPLATE.format(parameters=parameters, call=call, arguments=arguments, nested=nested)
+        code = _BUILT[key] = compile(text, "<gyrecheck count>", "exec")
+    space: dict[str, Any] = {}
+    exec(code, space)  # noqa: S102 - our own template, with parameter names of a function that already runs
+    counted = space["build"](fn, entry.cell, entry.look, slow_sample, entry, sys._getframe, runtime.sampling_codes)
+    remember(counted, runtime.sampling_codes)
+    return like(counted, fn)
+
+
+def _signature(fn: object) -> tuple[str, str]:
+    """The parameter list to define the wrapper with, and the argument list to call through with."""
+    code = getattr(fn, "__code__", None)
+    if code is None or code.co_flags & _SIMPLE or code.co_kwonlyargcount or hasattr(fn, "__wrapped__"):
+        return "*_g_args, **_g_kw", "*_g_args, **_g_kw"
+    names = code.co_varnames[: code.co_argcount]
+    if any(name.startswith((".", "_g_")) for name in names):
+        return "*_g_args, **_g_kw", "*_g_args, **_g_kw"
+    optional = len(getattr(fn, "__defaults__", None) or ())
+    shown = [f"{name}=None" if place >= len(names) - optional else name for place, name in enumerate(names)]
+    if code.co_posonlyargcount:
+        shown.insert(code.co_posonlyargcount, "/")
+    return ", ".join(shown), ", ".join(names)
+
+
+def begin_sample(entry: Entry, args: tuple[object, ...]) -> None:
+    """Count a sample call of a scope or coroutine, and look at what is due."""
+    entry.cell[0] = n = entry.cell[0] + 1
+    if n >= entry.look[0]:
+        slow_sample(entry, args, n, 3)
+
+
+def slow_sample(entry: Entry, args: tuple[object, ...], n: int, skip: int = 2) -> None:
+    """What only some sample calls do: note the call site, write the human line, and see whether an update lies under the call."""
+    try:
+        runtime = entry.runtime
+        exact = n < EXACT
+        if exact or n >= entry.thin:
+            entry.thin = n + THIN
+            runtime.shard.site(f"C S {entry.role} {side.place(sys._getframe(skip))}")[0] += 1 if exact else THIN
+        for word in tuple(runtime.due):
+            if word == "log":
+                say("sample_call", n, args)
+            elif word == "update":
+                sample_under_update(runtime, entry.label)
+            elif word in runtime.watchers:
+                runtime.watchers[word](args)
+        entry.look[0] = n + 1 if exact or runtime.due else entry.thin
+    except Exception:
+        pass
+
+
+def sample_under_update(runtime: Runtime, label: str) -> None:
+    """Record a sample call that an open update reaches: by its frames, or by an open `training()` scope of this context."""
+    under = side.find_under(runtime.update_codes, 3)
+    if under is not None or side.OPEN.get() == side.TRAINING:
+        runtime.events.write("crossing", inner="sampling", entry=label, path=side.path_to(under, 3))
+
+
+def update_under_sample(runtime: Runtime, label: str, skip: int = 3) -> None:
+    """Record an update that a sample call reaches."""
+    under = side.find_under(runtime.sampling_codes, skip)
+    if under is not None or side.OPEN.get() == side.SAMPLING:
+        runtime.events.write("crossing", inner="training", entry=label, path=side.path_to(under, skip))
+
+
+def begin_update(entry: Entry, args: tuple[object, ...], skip: int = 2) -> None:
+    """Count an update call: exact call site, turn, crossing, human line."""
+    entry.cell[0] = n = entry.cell[0] + 1
+    try:
+        runtime = entry.runtime
+        runtime.turn(entry.role)
+        runtime.shard.site(f"C T {entry.role} {side.place(sys._getframe(skip))}")[0] += 1
+        update_under_sample(runtime, entry.label, 4)
+        if "log" in runtime.due:
+            say("update_call", n, args)
+        runtime.want("update")
+    except Exception:
+        pass
+
+
+def training_wrapper(fn: Callable[P, R], runtime: Runtime, entry: Entry) -> Callable[P, R]:
+    """`fn`, counted as an update call each time, its side open while it runs."""
+    remember(fn, runtime.update_codes)
+    if getattr(getattr(fn, "__code__", None), "co_flags", 0) & COROUTINE:
+
+        async def awaited(*args: P.args, **kwargs: P.kwargs) -> Any:
+            begin_update(entry, args)
+            token = side.OPEN.set(side.TRAINING)
+            try:
+                return await fn(*args, **kwargs)  # type: ignore[misc]
+            finally:
+                side.OPEN.reset(token)
+                runtime.unwant("update")
+
+        return like(awaited, fn)
+
+    def counted(*args: P.args, **kwargs: P.kwargs) -> R:
+        begin_update(entry, args)
+        token = side.OPEN.set(side.TRAINING)
+        try:
+            return fn(*args, **kwargs)
+        finally:
+            side.OPEN.reset(token)
+            runtime.unwant("update")
+
+    return like(counted, fn)
+
+
+def like(wrapper: Any, fn: Callable[P, R]) -> Callable[P, R]:
+    """`wrapper` under the name and signature of `fn`; compiler attributes of `fn` are not copied."""
+    for name in _COPIED:
+        try:
+            if name != "__defaults__" or wrapper.__code__.co_argcount:
+                setattr(wrapper, name, getattr(fn, name))
+        except Exception:
+            continue
+    wrapper.__wrapped__ = fn
+    return wrapper  # type: ignore[no-any-return]
+
+
+def remember(fn: object, codes: set[int]) -> None:
+    """Note the code object of a function and of what it wraps, so that a stack walk knows it."""
+    for _ in range(8):
+        code = getattr(fn, "__code__", None)
+        if code is not None:
+            codes.add(id(code))
+            _KEPT.append(code)
+        fn = getattr(fn, "__wrapped__", None)
+        if fn is None:
+            return
+
+
+_KEPT: list[object] = []
+"""Code objects that are known by identity must not die, or another could take their place."""
+
+
+def say(what: str, n: int, args: tuple[object, ...]) -> None:
+    """The human line of a call, through `logging`."""
+    import logging
+
+    words = []
+    for value in args[:4]:
+        shape = getattr(value, "shape", None)
+        words.append(f"{type(value).__name__}{tuple(shape)}" if shape is not None else type(value).__name__)
+    logging.getLogger("gyrecheck").info("%s n=%d args=%s", what, n, ",".join(words))

@@ -1,0 +1,149 @@
+"""What one process knows while it is hooked: its shard, its event file, its counted entries, and who wants to look at the next call.
+
+Opened on first use, renewed in a child after fork. No thread, no lock, nothing raised.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from gyrecheck.hook.events import EventFile
+from gyrecheck.hook.shard import Shard
+
+TYPE_CHECKING = False  # importing `typing` costs more than this package; type checkers know the name
+if TYPE_CHECKING:
+    import ctypes
+    from collections.abc import Callable
+
+    Cell = ctypes.Array[ctypes.c_int64]
+    Table = dict[str, list[dict[str, str]]]
+
+FOLDER = "GYRECHECK_RUN_DIR"
+RUN_ID = "GYRECHECK_RUN_ID"
+TABLE = "hooks.json"
+"""The compiled table of names, written by the launcher into the run folder."""
+MARKED = "marked"
+
+
+class Entry:
+    """One counted function, class or scope: its cell, and the count at which the slow path looks again."""
+
+    __slots__ = ("cell", "label", "look", "role", "runtime", "thin")
+
+    def __init__(self, runtime: Runtime, role: str, label: str, cell: Cell) -> None:
+        self.runtime, self.role, self.label, self.cell = runtime, role, label, cell
+        self.look = [0]
+        self.thin = 0
+
+
+class Runtime:
+    """The hooked process. `due` is empty unless something rare wants to look at the next sampling call."""
+
+    def __init__(self, folder: str, run_id: str) -> None:
+        self.shard = Shard(folder, run_id)
+        self.cells = self.shard.cells
+        self.events = EventFile(self.shard)
+        self.due: list[str] = []
+        """Words for the slow path of a sampling call: `phase` (first calls after an update), `update` (one is open), `log`."""
+        self.watchers: dict[str, Callable[[tuple[object, ...]], None]] = {}
+        """What to call for a word of `due` before a sampling call; gets the call's positional arguments."""
+        self.sampling_codes: set[int] = set()
+        """`id` of the code objects of counted sampling functions: comparing identities is cheap, hashing code is not."""
+        self.update_codes: set[int] = set()
+        self.entries: dict[str, dict[str, Entry]] = {"S": {}, "T": {}}
+        self.seen = {"marked": 0, "hooked": 0}
+        """Sample calls at the update before, for marked and for hooked updates."""
+        self.pid = os.getpid()
+        self.renewers: list[Callable[[], None]] = []
+
+    def renew(self) -> None:
+        """In a child after fork."""
+        try:
+            self.pid = os.getpid()
+            self.shard.renew()
+            self.events.renew()
+            self.seen = dict.fromkeys(self.seen, 0)
+            for side in self.entries.values():
+                for entry in side.values():
+                    entry.thin = entry.look[0] = 0
+            for renew in self.renewers:
+                renew()
+        except Exception:
+            pass
+
+    def entry(self, letter: str, role: str, label: str) -> Entry:
+        """The counted entry of side `S` or `T`; it counts into a shared overflow cell when the shard has no place left."""
+        known = self.entries[letter].get(f"{role} {label}")
+        if known is None:
+            cell = self.shard.place_for(f"E {letter} {role} {label}")
+            if cell is None:
+                cell = self.cells["sample_calls" if letter == "S" else "update_calls"]
+            known = self.entries[letter][f"{role} {label}"] = Entry(self, role, label, cell)
+        return known
+
+    @property
+    def samples(self) -> int:
+        """Sample calls of this process."""
+        return sum(entry.cell[0] for entry in tuple(self.entries["S"].values()))
+
+    def turn(self, role: str) -> None:
+        """Before an update: note whether any sample call lies between it and the update before."""
+        kind = "marked" if role == MARKED else "hooked"
+        samples = self.samples
+        if samples != self.seen[kind]:
+            self.seen[kind] = samples
+            self.cells[f"turns_{kind}"][0] += 1
+
+    def want(self, word: str) -> None:
+        """Have the next sampling calls take the slow path for `word`."""
+        if word not in self.due:
+            self.due.append(word)
+        for entry in tuple(self.entries["S"].values()):
+            entry.look[0] = 0
+
+    def unwant(self, word: str) -> None:
+        """No longer."""
+        if word in self.due:
+            self.due.remove(word)
+
+
+_CURRENT: list[Runtime] = []
+
+
+def current() -> Runtime:
+    """This process's runtime, opened now if need be; with no run folder in the environment it counts in memory."""
+    return _CURRENT[0] if _CURRENT else open_in(os.environ.get(FOLDER, ""), os.environ.get(RUN_ID, ""))
+
+
+def open_in(folder: str, run_id: str) -> Runtime:
+    """Open the runtime on a run folder, once a process; a folder that cannot be written is said in one line on stderr."""
+    if _CURRENT:
+        return _CURRENT[0]
+    runtime = Runtime(folder, run_id)
+    _CURRENT.append(runtime)
+    if runtime.shard.problem:
+        complain(f"counts of pid {runtime.pid} are not recorded: {runtime.shard.problem}")
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=runtime.renew)
+    return runtime
+
+
+def complain(sentence: str) -> None:
+    """One line on stderr, never an exception."""
+    try:
+        sys.stderr.write(f"gyrecheck: {sentence}\n")
+    except Exception:
+        pass
+
+
+def load_table(folder: str) -> Table:
+    """The compiled table of names in the run folder; empty when there is none."""
+    import json
+
+    try:
+        with open(os.path.join(folder, TABLE), encoding="utf-8") as file:
+            table = json.load(file)
+    except Exception:
+        return {}
+    return table if isinstance(table, dict) else {}

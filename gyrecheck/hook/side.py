@@ -1,0 +1,65 @@
+"""Which side is open, and what lies under a call.
+
+The side is a ContextVar, so that an asyncio task which trains while another awaits a sample is no crossing. The stack is walked on the
+rare side only, by identity of code objects, at most `DEPTH` frames; names are made for frames only when a crossing was seen.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextvars import ContextVar
+
+TYPE_CHECKING = False  # importing `typing` costs more than this package; type checkers know the name
+if TYPE_CHECKING:
+    from types import FrameType
+
+DEPTH = 64
+SAMPLING, TRAINING = "sampling", "training"
+OPEN: ContextVar[str] = ContextVar("gyrecheck_side", default="")
+"""The innermost open side of this context: empty, `sampling` or `training`."""
+_OWN = __file__.rpartition("/")[0]
+
+
+def find_under(codes: set[int], skip: int = 2) -> FrameType | None:
+    """The nearest frame below the caller whose code is one of `codes` (identities); None within `DEPTH` frames otherwise."""
+    frame: FrameType | None = sys._getframe(skip)
+    for _ in range(DEPTH):
+        if frame is None:
+            return None
+        if id(frame.f_code) in codes:
+            return frame
+        frame = frame.f_back
+    return None
+
+
+def path_to(stop: FrameType | None, skip: int = 2) -> list[str]:
+    """`file:line function` from `stop` (or the outermost frame within reach) up to the caller: the shortest path, ours left out."""
+    names: list[str] = []
+    frame: FrameType | None = sys._getframe(skip)
+    for _ in range(DEPTH):
+        if frame is None:
+            break
+        if not frame.f_code.co_filename.startswith((_OWN, "<gyrecheck")):
+            names.append(place(frame))
+        if frame is stop:
+            break
+        frame = frame.f_back
+    return list(reversed(names[-24:]))
+
+
+def caller(libraries: tuple[str, ...] = (), skip: int = 2) -> str:
+    """`file:line function` of the nearest frame that is neither ours nor in a path that contains one of `libraries`."""
+    frame: FrameType | None = sys._getframe(skip)
+    for _ in range(DEPTH):
+        if frame is None:
+            break
+        name = frame.f_code.co_filename
+        if not name.startswith((_OWN, "<")) and not any(part in name for part in libraries):
+            return place(frame)
+        frame = frame.f_back
+    return "?"
+
+
+def place(frame: FrameType) -> str:
+    """`file:line function` of a frame."""
+    return f"{frame.f_code.co_filename}:{frame.f_lineno} {frame.f_code.co_name}"
