@@ -21,6 +21,7 @@ The form of a file (every key but `name`, `summary`, `samples` is optional; `ref
     gives = ["sampled", "taken"]       # ledger terms the log can give: documentation, shown by --explain
     grade = "A"                        # A both sides logged | B one term inferred | C two or more missing
     reads = ["json"]                   # json: lines that are JSON objects or dict reprs are flattened with "/" ; box: `| key | value |`
+    open = false                       # true: names and lines that nothing here describes are understood by their meaning, as in `generic`
     per_process = false                # true: counters of several pids add up; false: the same counter from several pids is one
 
     [lacks]                            # term = what to log or where it is; printed when the ledger is undecided for want of it
@@ -59,7 +60,7 @@ The form of a file (every key but `name`, `summary`, `samples` is optional; `ref
     silent = false                     # true: the text must not be taken for this format, and nothing is read from it
 
 Lines are searched after ANSI colour, carriage returns, Ray and logger prefixes are taken off; times, pid, host and `side=` are read
-from those prefixes for every format. A key that no entry names is ignored, never guessed, except in `generic`.
+from those prefixes for every format. A key that no entry names is ignored, never guessed, except where `open` is true.
 """
 
 from __future__ import annotations
@@ -185,6 +186,7 @@ class LogFormat:
     gives: tuple[str, ...] = ()
     grade: Literal["A", "B", "C"] = "B"
     reads: tuple[Literal["json", "box"], ...] = ()
+    open: bool = False
     per_process: bool = False
     lacks: dict[str, str] = field(default_factory=dict)
     lag: LagRule = LagRule()

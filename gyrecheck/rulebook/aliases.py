@@ -1,0 +1,206 @@
+"""What a log's own names mean: `rules/logs/generic.toml` as lookup tables. A name that is not understood gives nothing.
+
+The words of a name are cut at case changes and at everything that is no letter or digit; nouns give the unit, fillers are set
+aside, and the rest must stand in the table: `num_env_steps_sampled_lifetime` is `sampled`, in steps, cumulative, of the stream `env`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+
+from gyrecheck.model.events import Key, Unit
+from gyrecheck.rulebook.locate_rules import rule_files
+from gyrecheck.rulebook.log_formats import load_terms
+from gyrecheck.rulebook.toml_table import load_table
+
+
+@dataclass(frozen=True, slots=True)
+class Qualifiers:
+    """Words that set streams apart, and those of them whose streams are no part of the training balance."""
+
+    words: tuple[str, ...]
+    apart: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WeakNames:
+    """Names that count only beside a noun."""
+
+    words: tuple[str, ...]
+    sampled: tuple[str, ...] = ()
+    taken: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Drops:
+    """Ways out of the ledger."""
+
+    verbs: tuple[str, ...]
+    stale_words: tuple[str, ...]
+    alone: dict[str, str]
+    reasons: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class GenericRules:
+    """The file as it stands."""
+
+    name: str
+    summary: str
+    total_words: tuple[str, ...]
+    step_words: tuple[str, ...]
+    not_counted: tuple[str, ...]
+    filler_words: tuple[str, ...]
+    nouns: dict[str, Unit]
+    map_names: dict[str, str]
+    qualifiers: Qualifiers
+    names: dict[str, tuple[str, ...]]
+    weak: WeakNames
+    drops: Drops
+
+    def problems(self) -> tuple[str, ...]:
+        """Terms that do not exist."""
+        known = load_terms().terms
+        return tuple(f"`names.{term}` is no term" for term in self.names if term not in known)
+
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|@")
+_UNITLESS = frozenset(("gauge", "version", "setting", "axis"))
+
+
+class Aliases:
+    """The lookup: `understand(name, noun)`."""
+
+    def __init__(self, rules: GenericRules) -> None:
+        self.rules = rules
+        self._total, self._step = frozenset(rules.total_words), frozenset(rules.step_words)
+        self._filler = frozenset(rules.filler_words)
+        self._qualifiers = frozenset(rules.qualifiers.words)
+        self._kinds = {name: rule.kind for name, rule in load_terms().terms.items()}
+        self._exact: dict[tuple[str, ...], str] = {}
+        for term, names in rules.names.items():
+            for name in names:
+                self._exact.setdefault(tuple(name.split()), term)
+        self._lean = {self._leanest(words): term for words, term in reversed(self._exact.items())}
+        for bare in [words for words in self._lean if not words or len(words) == 1 and words[0] in rules.weak.words]:
+            del self._lean[bare]
+        self._weak = {tuple(name.split()): term for term in ("sampled", "taken") for name in getattr(rules.weak, term)}
+        self._weak_words = frozenset(rules.weak.words)
+        self._verbs = {tuple(verb.split()) for verb in rules.drops.verbs}
+        self._stale = {tuple(word.split()) for word in rules.drops.stale_words}
+        self.words = frozenset(word for words in (*self._exact, *self._weak, *self._verbs) for word in words) - self._filler
+        """Words of which a line must hold one to be worth a look."""
+
+    def mapped(self, name: str, key: str) -> Key | None:
+        """The key that `--map NAME=key` declares; None when `name` is no term."""
+        term, _, reason = self.rules.map_names.get(name, name).partition(" ")
+        if term not in self._kinds:
+            return None
+        counted = self._kinds[term] not in _UNITLESS
+        unit = next((self.rules.nouns[w.lower()] for w in _WORD.findall(key) if w.lower() in self.rules.nouns), Unit.SAMPLE)
+        if term in {"update", "sample_call", "update_call", "zero_grad"}:
+            unit = Unit.CALL
+        counting = "yes" if self._kinds[term] in {"level", "axis"} else "detect"
+        return Key(key, term, unit if counted else Unit.SAMPLE, counting, reason, term == "dropped_other")
+
+    def _leanest(self, words: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(w for w in words if w not in self._filler and w not in self._total)
+
+    def understand(self, name: str, noun: str = "", config: bool = False) -> Key | None:
+        """The key behind a name as logged; `noun` is a word that followed the number (`done 64 prompts`). None: not understood.
+
+        `config` is true for a line that states settings: there `buffer size` is a capacity, not a level.
+        """
+        path = [part for part in re.split(r"[/]", name) if part]
+        tails = [name] if len(path) < 2 else [name, path[-1], *(["/".join(path[-2:])] if len(path) > 2 else [])]
+        for tail in tails:
+            key = self._one(tail, name, noun, config)
+            if key is not None:
+                return key
+        return None
+
+    def _one(self, tail: str, name: str, noun: str, config: bool) -> Key | None:
+        words = tuple(w.lower() for w in _WORD.findall(tail.replace("qsize", "Qsize ")))
+        if not words or len(words) > 8:
+            return None
+        counting = "yes" if self._total & set(words) else "detect"
+        unit, stream, bare = Unit.SAMPLE, "", []
+        nouns = self.rules.nouns
+        for word in words:
+            if word in nouns:
+                unit = nouns[word]
+            elif word in self._qualifiers:
+                stream = word
+        if noun in nouns and unit is Unit.SAMPLE:
+            unit = nouns[noun]
+        has_noun = noun in nouns or any(w in nouns for w in words)
+        if apart := set(words) & set(self.rules.qualifiers.apart):
+            stream = min(apart)
+        term, reason = self._exact.get(words, ""), ""
+        if not term and ("per" in words or words[0] in self.rules.not_counted):
+            return None
+        bare = [w for w in words if w not in nouns and w not in self._filler and w not in self._total and w not in self._qualifiers]
+        full = [w for w in words if w not in self._filler and w not in self._total]
+        if not term:
+            term, reason = self._dropped(tuple(w for w in bare if w not in self._step))
+        if not term:
+            term = self._lean.get(tuple(full), "") or self._exact.get(tuple(bare), "") or self._lean.get(tuple(bare), "")
+        if not term and has_noun:
+            term = self._weak.get(tuple(w for w in words if w not in nouns and w not in self._total and w not in {"of", "the", "num"}), "")
+        if not term and (short := tuple(w for w in bare if w not in self._step)) and len(short) < len(bare):
+            term = self._exact.get(short, "") or self._lean.get(short, "")
+            counting = "no" if term else counting
+        if term == "left" and config and words[-1] in {"size", "max", "limit"}:
+            term = "capacity"
+        if not term:
+            return None
+        kind = self._kinds[term]
+        if term == "update" and set(words) <= {"step", "steps", "train", "training", "global", "total"} and "train" not in words:
+            term, kind = "step", "axis"
+        if kind in _UNITLESS or term in {"update", "sample_call", "update_call", "zero_grad"}:
+            unit = Unit.CALL if kind == "counter" else unit
+            stream = stream if stream in self.rules.qualifiers.apart else ""
+        return Key(name, term, unit, "yes" if kind in {"level", "axis"} else counting, reason, term == "dropped_other", "", stream, sure=False)
+
+    def _dropped(self, words: tuple[str, ...]) -> tuple[str, str]:
+        """Term and reason of a way out; empty when it is none."""
+        for size in (2, 1):
+            for at in range(len(words) - size + 1):
+                if words[at : at + size] not in self._verbs:
+                    continue
+                rest = words[:at] + words[at + size :]
+                verb = " ".join(words[at : at + size])
+                if not rest:
+                    term, _, reason = self.rules.drops.alone.get(verb, "dropped ").partition(" ")
+                    return term, reason
+                if rest in self._stale or all((w,) in self._stale for w in rest):
+                    return "dropped_stale", "stale"
+                known = [self.rules.drops.reasons[w] for w in rest if w in self.rules.drops.reasons]
+                others = [w for w in rest if w not in self.rules.drops.reasons and (w,) not in self._verbs and (w,) not in self._stale]
+                if known and len(others) <= 1:
+                    return "dropped_other", known[0]
+                if all((w,) in self._verbs for w in rest):
+                    both = [self.rules.drops.alone.get(w, "dropped ").partition(" ") for w in (verb, *rest)]
+                    best = next((b for b in both if b[0] == "dropped_stale"), next((b for b in both if b[2]), both[0]))
+                    return best[0], best[2]
+        return "", ""
+
+
+@cache
+def load_aliases(extra: Path | None = None) -> Aliases:
+    """The generic names; a project's `logs/generic.toml` replaces ours as a whole.
+
+    Raises:
+        RuleError: the file does not load.
+    """
+    files = [path for path in rule_files("logs", extra) if path.stem == "generic"]
+    return Aliases(load_table(files[-1], GenericRules))
+
+
+@lru_cache(maxsize=4096)
+def understand(name: str, noun: str = "", config: bool = False, extra: Path | None = None) -> Key | None:
+    """`Aliases.understand`, remembered: the same name gives the same `Key` object."""
+    return load_aliases(extra).understand(name, noun, config)

@@ -1,0 +1,125 @@
+"""Which logs a path means, in which order, and their bytes: plain or compressed files, rotated sets, folders, standard input."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from gyrecheck.model.errors import GyreError, did_you_mean
+
+BLOCK = 1 << 20
+_LOG_NAMES = re.compile(r"\.(log|jsonl|txt|out|err|ndjson|console|stdout|stderr|json)(\.\d+)?(\.(gz|zst|xz|bz2))?$|^(log|stdout|stderr)$", re.IGNORECASE)
+_NOT_LOGS = re.compile(r"(^|[./_-])(requirements|config|manifest|args|params|package|metadata)[^/]*\.(txt|json)$", re.IGNORECASE)
+_ROTATED = re.compile(r"^(?P<base>.+?)\.(?P<number>\d{1,4})(?P<pack>\.(?:gz|zst|xz|bz2))?$")
+_PACKS = {b"\x1f\x8b": "gz", b"\x28\xb5\x2f\xfd": "zst", b"\xfd7zXZ": "xz", b"BZh": "bz2"}
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """One log. `path` is as the user wrote it, `-` for standard input."""
+
+    path: str
+    size: int = 0
+    text: bytes | None = None
+    """The content itself, for samples and tests."""
+
+
+def find_logs(paths: tuple[str, ...]) -> tuple[LogFile, ...]:
+    """The logs that the paths mean: a folder's log files, a rotated set oldest first.
+
+    Raises:
+        GyreError: a path does not exist, a folder holds no log, or a file cannot be opened.
+    """
+    found: list[LogFile] = []
+    for given in paths:
+        if given == "-":
+            found.append(LogFile("-"))
+            continue
+        path = Path(given)
+        if path.is_dir():
+            inside = [p for p in sorted(path.rglob("*")) if p.is_file() and _LOG_NAMES.search(p.name) and not _NOT_LOGS.search(p.name)]
+            if not inside:
+                raise GyreError(f"{given}: the folder holds no logs (*.log, *.jsonl, *.txt, *.out and their packed forms)", hint=_nearest(path))
+            found.extend(_log(p) for p in inside)
+        else:
+            found.append(_log(path))
+    unique = {log.path: log for log in found}
+    return tuple(sorted(unique.values(), key=_rotation))
+
+
+def _log(path: Path) -> LogFile:
+    try:
+        with path.open("rb") as file:
+            file.read(1)
+        return LogFile(str(path), path.stat().st_size)
+    except FileNotFoundError as error:
+        raise GyreError(f"{path}: no such file", hint=_nearest(path)) from error
+    except OSError as error:
+        raise GyreError(f"{path}: cannot be read ({error.strerror or error})", hint="check the path and its permissions") from error
+
+
+def _nearest(path: Path) -> str:
+    folder = path if path.is_dir() else path.parent
+    try:
+        names = [p.name for p in folder.iterdir()][:500]
+    except OSError:
+        return f"`{folder}` is no folder"
+    near = did_you_mean(path.name, names)
+    return near or "give a log file, a folder with logs, or - for standard input"
+
+
+def _rotation(log: LogFile) -> tuple[str, int]:
+    """Sorts `train.log.2.gz`, `train.log.1`, `train.log`; other names stay as the user gave them."""
+    parts = _ROTATED.match(Path(log.path).name)
+    folder = str(Path(log.path).parent)
+    if parts is None:
+        return (f"{folder}/{re.sub(r'[.](gz|zst|xz|bz2)$', '', Path(log.path).name)}", 0)
+    return (f"{folder}/{parts['base']}", -int(parts["number"]))
+
+
+def blocks(log: LogFile, size: int = BLOCK) -> Iterator[bytes]:
+    """The log's bytes, decompressed, in blocks.
+
+    Raises:
+        GyreError: it disappeared, cannot be read, or is packed in a form whose library is missing.
+    """
+    try:
+        with _opened(log) as file:
+            while block := file.read(size):
+                yield block
+    except FileNotFoundError as error:
+        raise GyreError(f"{log.path}: disappeared while it was read", hint="give the rotated file's new name too") from error
+    except (EOFError, lzma.LZMAError) as error:
+        raise GyreError(f"{log.path}: the packed file ends early ({error})", hint="unpack what is there and give that") from error
+    except OSError as error:
+        raise GyreError(f"{log.path}: cannot be read ({error.strerror or error})", hint="check the file") from error
+
+
+def _opened(log: LogFile) -> BinaryIO:
+    if log.text is not None:
+        return io.BytesIO(log.text)
+    if log.path == "-":
+        return sys.stdin.buffer
+    raw = Path(log.path).open("rb")  # noqa: SIM115 - handed to the caller's `with`
+    head = raw.read(6)
+    raw.seek(0)
+    pack = next((name for magic, name in _PACKS.items() if head.startswith(magic)), "")
+    if pack == "gz":
+        return gzip.GzipFile(fileobj=raw)  # type: ignore[return-value]
+    if pack == "xz":
+        return lzma.LZMAFile(raw)  # type: ignore[return-value]
+    if pack == "bz2":
+        return bz2.BZ2File(raw)  # type: ignore[return-value]
+    if pack == "zst":
+        import zstandard
+
+        return zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)  # type: ignore[no-any-return]
+    return raw

@@ -1,0 +1,152 @@
+"""Names and numbers in free text: `key=3`, `key: 3`, `'key': '3'`, `lag_mean 3.00`, `12 rollouts in`, `weights 398 published`.
+
+`plan` reads a line once and says which of its numbers means what; lines of the same shape (the same text without digits) share a
+plan, so most lines cost one dictionary look-up. Numbers of forms that cannot be trusted are no numbers (`12..40`, `1:02:03`, `0x1F`
+is one, `2.8s` is none).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from gyrecheck.model.events import Key
+from gyrecheck.rulebook.aliases import understand
+from gyrecheck.rulebook.log_formats import load_terms
+
+NUMBER = re.compile(
+    r"(?<![\w.])(?:[-+](?=[\d.]))?(?:0[xX][0-9a-fA-F]+|\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d,])|\d+\.\d+(?:[eE][-+]?\d+)?|\d+\.?(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf|NaN|Infinity)"
+    r"(?![\w])(?!\.\.)(?!\.\d)(?!:\d\d)"
+)
+_WRAPPED = re.compile(r"\b(?:(?:np|numpy|torch|jnp|tf)\.)?(?:u?int|float|bfloat|long|double|tensor|Tensor|array)\d*\(\[?\s*([-+\w.]+)[^()]*\)")
+_TOKEN = re.compile(
+    rf"(?P<clock>\d{{1,4}}:\d\d(?::\d\d)?(?:\.\d+)?|\d+\.\.\.?\d+|\b\d{{4}}-\d\d-\d\d\b|\b\d+(?:\.\d+)?(?:ms|s|it/s|GB|MB|x)\b(?!\w))"
+    rf"|(?P<number>{NUMBER.pattern})(?P<percent>\s?%)?"
+    r"|(?P<word>[^\W\d_](?:[\w./\-]*\w)?|_\w+)|(?P<sep>[=:])|(?P<of>/)|(?P<stop>[,|;(){}\[\]│┃·•>]|\s-+\s|--+)"
+)
+_QUOTES = str.maketrans("", "", "'\"`")
+_SPLIT_NAMES = frozenset(("published", "loaded", "policy_version", "trainer_version", "sample_version", "done"))
+"""Terms whose names may close round the number: `weights 398 published`, `done 64 prompts`."""
+_SHARES = frozenset(("flat_groups", "clip_fraction"))
+
+Lookup = Callable[[str, str, bool], Key | None]
+"""Name, the noun after the number, whether the line states settings -> the key, or None."""
+
+Plan = tuple[tuple[int, Key, float], ...]
+"""Which number (0-based among all of the line) gives which key, and its factor."""
+
+
+def prepared(text: str) -> str:
+    """The text with wrapped numbers opened (`np.float64(1.25)`) and quotes gone; both plan and numbers are read from this."""
+    if "(" in text and ("np." in text or "tensor(" in text or "float" in text or "int" in text):
+        text = _WRAPPED.sub(r"\1", text)
+    return text.translate(_QUOTES)
+
+
+def numbers(text: str) -> list[float]:
+    """All numbers of a prepared line, in order; what a plan's indices count."""
+    return [number(found) for found in NUMBER.findall(text)]
+
+
+def number(text: str) -> float:
+    """One number as spelled: `1e3`, `-4`, `1,024`, `0x10`, `nan`."""
+    if "x" in text or "X" in text:
+        return float(int(text, 16))
+    return float(text.replace(",", ""))
+
+
+def plan(text: str, look: Lookup = understand) -> Plan:
+    """Which numbers of a prepared line mean what."""
+    found = _plan(text, False, look)
+    kinds = [_kind(key) for _, key, _ in found]
+    settings = kinds.count("setting")
+    if settings and settings >= len(kinds) - kinds.count("axis") - settings:
+        found = _plan(text, True, look)
+    return found
+
+
+def _kind(key: Key) -> str:
+    return load_terms().terms[key.term].kind
+
+
+def _plan(text: str, config: bool, look: Lookup) -> Plan:
+    out: list[tuple[int, Key, float]] = []
+    before: list[str] = []
+    segment_opens_with_number = False
+    fresh = True  # nothing but breaks since the segment began
+    seen_separator = False
+    starts = {match.start(): at for at, match in enumerate(NUMBER.finditer(text))}
+    tokens = list(_TOKEN.finditer(text))
+    after_slash = False
+    for at, token in enumerate(tokens):
+        kind = token.lastgroup
+        if kind == "word":
+            if seen_separator:
+                before, fresh = [], True
+            before.append(token[0])
+            seen_separator = False
+        elif kind in {"sep", "of"}:
+            seen_separator = kind == "sep"
+            after_slash = kind == "of"
+            continue
+        elif kind in {"stop", "clock"}:
+            if kind == "clock" and not fresh:
+                before = []
+                continue
+            before, fresh, seen_separator, segment_opens_with_number = [], True, False, False
+        elif kind in {"number", "percent"}:
+            index = starts.get(token.start("number"))
+            if after_slash or index is None:
+                after_slash = False
+                before = []
+                continue
+            after, closed = _after(tokens, at)
+            if not before and fresh:
+                segment_opens_with_number = True
+            key = _key(before, after, closed, seen_separator, segment_opens_with_number, config, look)
+            if key is not None:
+                out.append((index, key, 0.01 if token["percent"] and key.term in _SHARES else 1.0))
+            before, seen_separator, fresh = [], False, False
+        after_slash = False
+    return tuple(out)
+
+
+def _after(tokens: list[re.Match[str]], at: int) -> tuple[list[str], bool]:
+    """Words after a number, and whether a break or the line's end closes them (rather than another number or a separator)."""
+    words: list[str] = []
+    for token in tokens[at + 1 : at + 7]:
+        if token.lastgroup == "word":
+            words.append(token[0])
+        elif token.lastgroup == "stop":
+            return words, True
+        elif token.lastgroup == "sep":
+            return words, token[0] == ":"
+        else:
+            return words, False
+    return words, True
+
+
+def _key(before: list[str], after: list[str], closed: bool, separated: bool, opens: bool, config: bool, look: Lookup) -> Key | None:
+    if opens or not before:
+        return _longest(after, "", config, look, from_left=True) if after else None
+    noun = after[0].lower() if after else ""
+    if separated:
+        return _longest(before, noun if closed else "", config, look) or (_longest(after, "", config, look, from_left=True) if closed else None)
+    if after and closed and len(before) + len(after) <= 6:
+        both = look(" ".join([*before, *after]), "", config)
+        if both is not None and both.term in _SPLIT_NAMES:
+            return both
+    return _longest(before, noun, config, look)
+
+
+def _longest(words: list[str], noun: str, config: bool, look: Lookup, *, from_left: bool = False) -> Key | None:
+    """The longest run of words that is understood: a suffix before a number, a prefix (or the whole) after it."""
+    words = words[:6] if from_left else words[-6:]
+    while len(words) > 1 and words[0].isupper() and len(words[0]) > 2:
+        words = words[1:]
+    for size in range(len(words), 0, -1):
+        part = words[:size] if from_left else words[-size:]
+        key = look(" ".join(part), noun, config)
+        if key is not None:
+            return key
+    return None

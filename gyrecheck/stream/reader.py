@@ -1,0 +1,283 @@
+"""A format, ready to read lines: which literals to look for, and what a line's body gives."""
+
+from __future__ import annotations
+
+import json
+import re
+from fnmatch import translate
+from pathlib import Path
+
+from gyrecheck.model.errors import GyreError, did_you_mean
+from gyrecheck.model.events import Key, Unit
+from gyrecheck.rulebook.aliases import Aliases, load_aliases
+from gyrecheck.rulebook.log_formats import KeyRule, LineRule, LogFormat, load_terms
+from gyrecheck.stream.phrases import NUMBER, Plan, number, numbers, plan, prepared
+
+Values = tuple[tuple[Key, float], ...]
+_PAIR = re.compile(
+    r"([A-Za-z_][\w./@\-]*)['\"]?\s*[=:]\s*['\"]?(?:(?:np\.|numpy\.|torch\.)?[a-z]+\d*\(\[?)?\s*([-+]?(?:0[xX][\da-fA-F]+|\d{1,3}(?:,\d{3})+(?![\d,])(?:\.\d+)?|\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf|NaN))(?![\w.]*\w)"
+)
+_WORDS = re.compile(rb"[a-z]+")
+_FOLD = re.compile(r"[\W_]+")
+_CELLS = re.compile(r"\s*[|│┃,\t]\s*|\s{2,}")
+_PLANS = 20000
+
+
+class FormatReader:
+    """What a format makes of lines. `open` readers look at every line, closed ones at lines that hold one of `anchors`."""
+
+    def __init__(
+        self,
+        form: LogFormat | None,
+        *,
+        mapping: tuple[tuple[str, str], ...] = (),
+        unit: Unit | None = None,
+        extra: Path | None = None,
+        whole_last_line: bool = False,
+    ) -> None:
+        self.form, self.unit, self.whole_last_line = form, unit, whole_last_line
+        self.open = form is None or form.open
+        self.side = form.side if form else ""
+        self._aliases: Aliases = load_aliases(extra)
+        self._terms = load_terms()
+        self._mapped = {_folded(key): self._map(term, key) for term, key in mapping}
+        self._mapped_terms = {key.term for key in self._mapped.values()}
+        self._rules = tuple(_Line(rule, self) for rule in (form.lines if form else ()))
+        self._keys: dict[str, tuple[Key, ...]] = {}
+        self._wild = tuple((re.compile(translate(name)), rule) for name, rule in (form.keys if form else {}).items() if "*" in name)
+        self._known: dict[str, tuple[tuple[Key, float], ...]] = {}
+        self._plans: dict[str, Plan] = {}
+        self._marks = tuple((name, rule.anchors, tuple(re.compile(p, re.IGNORECASE) for p in rule.patterns)) for name, rule in self._terms.marks.items())
+        self._mark_words = tuple({a.encode() for _, anchors, _ in self._marks for a in anchors})
+        critical = {b"[repeated ", b"restart", b"Restart", b"resum", b"Resum"}
+        self.anchors = tuple(critical | {r.rule.anchor.encode() for r in self._rules} | {key.encode() for _, key in mapping})
+        self._header: list[Key | None] | None = None
+        self._interned: dict[tuple[object, ...], Key] = {}
+
+    def _map(self, term: str, key: str) -> Key:
+        found = self._aliases.mapped(term, key)
+        if found is None:
+            raise GyreError(f"--map {term}={key}: `{term}` is no term of the ledger", hint=did_you_mean(term, [*self._terms.terms, *self._aliases.rules.map_names]) or "terms: " + ", ".join(self._terms.terms))
+        return found
+
+    def worth_a_look(self, line: bytes) -> bool:
+        """Whether a line of this shape could give anything; may say yes in vain, never no."""
+        low = line.lower()
+        if b"[repeated " in low or any(word in low for word in self._mark_words):
+            return True
+        if any(rule.rule.anchor.encode() in line for rule in self._rules):
+            return True
+        if self._header is not None or self._mapped:
+            return True
+        found = {word.decode() for word in _WORDS.findall(low)}
+        return not found.isdisjoint(self._aliases.words)
+
+    def read(self, body: bytes) -> tuple[Values, tuple[str, ...], str]:
+        """Values, marks and the side of a line's body."""
+        text = body.decode("utf-8", "replace")
+        out: list[tuple[Key, float]] = []
+        marks: list[str] = []
+        side, claimed = "", False
+        for rule in self._rules:
+            if rule.rule.anchor in text:
+                got = rule.read(text)
+                if got is not None:
+                    out.extend(got)
+                    side = side or rule.rule.side
+                    claimed = claimed or bool(got)
+                    if rule.rule.mark:
+                        marks.append(rule.rule.mark)
+        if self.form and "json" in self.form.reads and (brace := text.find("{")) >= 0:
+            out.extend(self._json(text[brace:]))
+        if self.form and "box" in self.form.reads and text.lstrip()[:1] in "|│┃":
+            out.extend(self._box(text))
+        if self.open:
+            out.extend(self._generic(text, {key.name for key, _ in out}, claimed))
+        low = text.lower()
+        for name, anchors, patterns in self._marks:
+            if name not in marks and any(a in low for a in anchors) and any(p.search(text) for p in patterns):
+                marks.append(name)
+        return tuple(out), tuple(marks), side
+
+    def _generic(self, text: str, taken: set[str], claimed: bool) -> list[tuple[Key, float]]:
+        if claimed and not any(rule.rule.pairs and rule.rule.anchor in text for rule in self._rules):
+            return []
+        line = prepared(text)
+        first = line.lstrip()[:1]
+        if first in {"|", "│", "┃"}:
+            line = _boxed(line)
+        elif (rows := self._table(line)) is not None:
+            return rows
+        shape = line.translate(_NO_DIGITS)
+        found = self._plans.get(shape)
+        if found is None:
+            if len(self._plans) > _PLANS:
+                self._plans.clear()
+            found = self._plans[shape] = plan(line, self.look)
+        if not found:
+            return []
+        figures = numbers(line)
+        if found[-1][0] >= len(figures):  # another number form than the line the plan was made from
+            found = plan(line, self.look)
+        return [(key, figures[at] * factor) for at, key, factor in found if key.name not in taken and at < len(figures)]
+
+    def look(self, name: str, noun: str, config: bool) -> Key | None:
+        """A generic name, with the user's mapping and the format's own keys before the alias table."""
+        if self._mapped and (mapped := self._mapped.get(_folded(name))):
+            return self._own(mapped)
+        if self.form and (rule := self.form.keys.get(name)):
+            return self._from_rule(name, rule, LineRule(""))[0]
+        key = self._aliases.understand(name, noun, config)
+        if key is None or key.term in self._mapped_terms:
+            return None
+        return self._own(key)
+
+    def _own(self, key: Key) -> Key:
+        unit = self.unit if self.unit and key.unit is Unit.SAMPLE and self._terms.terms[key.term].kind in {"counter", "level"} else key.unit
+        return self._intern(key.name, key.term, unit, key.cumulative, key.reason, key.part, key.side, key.stream, key.sure)
+
+    def _intern(self, name: str, term: str, unit: Unit, cumulative: str, reason: str, part: bool, side: str, stream: str, sure: bool) -> Key:
+        given = (name, term, unit, cumulative, reason, part, side, stream, sure)
+        found = self._interned.get(given)
+        if found is None:
+            found = self._interned[given] = Key(name, term, unit, cumulative, reason, part, side, stream, sure)
+        return found
+
+    def keyed(self, name: str, value: float, line: LineRule) -> list[tuple[Key, float]]:
+        """What a key of the format gives for a value; empty when the format does not name it."""
+        if self._mapped and (mapped := self._mapped.get(_folded(name))):
+            return [(self._own(mapped), value)]
+        rule = self.form.keys.get(name) if self.form else None
+        if rule is None:
+            rule = next((r for pattern, r in self._wild if pattern.match(name)), None)
+        if rule is None:
+            return []
+        return [(key, value * rule.factor) for key in self._from_rule(name, rule, line)]
+
+    def _from_rule(self, name: str, rule: KeyRule, line: LineRule) -> list[Key]:
+        terms, form = self._terms.terms, self.form
+        out = []
+        for at, term in enumerate((rule.term, *rule.also)):
+            kind = terms[term].kind
+            counted = kind in {"counter", "level"}
+            unit = (rule.unit or line.unit or self.unit or (form.unit if form else Unit.SAMPLE)) if counted else Unit.SAMPLE
+            if term in {"update", "sample_call", "update_call", "zero_grad"}:
+                unit = rule.unit or Unit.CALL
+            counting = rule.cumulative or (form.cumulative if form and kind == "counter" else "yes" if kind in {"level", "axis"} else "detect")
+            part = rule.part or at > 0 or term == "dropped_other"
+            side = rule.side or line.side or terms[term].side
+            out.append(self._intern(name, term, unit, counting, rule.reason, part, side, rule.stream or line.stream, True))
+        return out
+
+    def counted(self, term: str, line: LineRule) -> Key:
+        """The key of what a line's presence counts."""
+        form = self.form
+        unit = line.unit or (form.unit if form else Unit.SAMPLE)
+        if term in {"update", "sample_call", "update_call", "zero_grad"}:
+            unit = line.unit or Unit.CALL
+        side = line.side or self._terms.terms[term].side
+        return self._intern(line.anchor.strip(), term, unit, "no", line.reason, term == "dropped_other", side, line.stream, True)
+
+    def _json(self, text: str) -> list[tuple[Key, float]]:
+        try:
+            value = json.JSONDecoder().raw_decode(text)[0]
+        except ValueError:
+            return [item for name, figure in _PAIR.findall(text) for item in self.keyed(name, number(figure), LineRule(""))]
+        return [item for name, figure in _flat(value, "") for item in self.keyed(name, figure, LineRule(""))]
+
+    def _box(self, text: str) -> list[tuple[Key, float]]:
+        cells = [cell.strip() for cell in re.split(r"[|│┃]", text)]
+        out = []
+        for name, cell in zip(cells, cells[1:]):  # noqa: B905, RUF007 - pairs of neighbours
+            if name and NUMBER.fullmatch(cell):
+                out.extend(self.keyed(name, number(cell), LineRule("")))
+        return out
+
+    def _table(self, line: str) -> list[tuple[Key, float]] | None:
+        """Rows under a header of names (CSV or columns): None when the line is neither header nor row."""
+        cells = [cell for cell in _CELLS.split(line.strip()) if cell]
+        if len(cells) < 3 and self._header is None:
+            cells = line.split()
+        figures = [NUMBER.fullmatch(cell) for cell in cells]
+        if not any(figures) and 3 <= len(cells) <= 60 and ":" not in line and "=" not in line:
+            keys = [self.look(cell, "", False) if len(cell) < 40 else None for cell in cells]
+            if sum(key is not None for key in keys) >= max(2, len(cells) // 3):
+                self._header = keys
+            return None
+        header = self._header
+        if header is None or not all(figures):
+            return None
+        if len(cells) != len(header):
+            cells = line.split()
+            if len(cells) != len(header) or not all(NUMBER.fullmatch(cell) for cell in cells):
+                return None
+        return [(key, number(cell)) for key, cell in zip(header, cells, strict=True) if key is not None]
+
+
+class _Line:
+    """One line rule, compiled."""
+
+    __slots__ = ("_counts", "_keys", "_names", "_pattern", "_reader", "rule")
+
+    def __init__(self, rule: LineRule, reader: FormatReader) -> None:
+        self.rule, self._reader = rule, reader
+        self._pattern = re.compile(rule.pattern) if rule.pattern else None
+        self._counts: list[tuple[Key, float]] | None = None
+
+    def read(self, text: str) -> list[tuple[Key, float]] | None:
+        """The line's values; None when the line only looks like one of this kind."""
+        out: list[tuple[Key, float]] = []
+        if self._pattern is not None:
+            found = self._pattern.search(text)
+            if found is None:
+                return None
+            for name, spelled in found.groupdict().items():
+                if spelled is not None and NUMBER.fullmatch(spelled.strip()):
+                    out.extend(self._reader.keyed(name, number(spelled.strip()), self.rule))
+        elif not _bounded(text, self.rule.anchor):
+            return None
+        if self.rule.pairs:
+            for name, spelled in _PAIR.findall(text):
+                out.extend(self._reader.keyed(name, number(spelled), self.rule))
+        if self.rule.count:
+            if self._counts is None:
+                self._counts = [(self._reader.counted(term, self.rule), value) for term, value in self.rule.count.items()]
+            out.extend(self._counts)
+        return out
+
+
+_NO_DIGITS = {ord(c): None for c in "0123456789."}
+
+
+def _bounded(text: str, anchor: str) -> bool:
+    """Whether the anchor stands there as a word of its own: `old_dropped_stale=` holds no `dropped_stale=`."""
+    at = text.find(anchor)
+    while at >= 0:
+        if at == 0 or not anchor[0].isalnum() or not (text[at - 1].isalnum() or text[at - 1] in "_/."):
+            return True
+        at = text.find(anchor, at + 1)
+    return False
+
+
+def _boxed(line: str) -> str:
+    """`| key | 3 | key | 4 |` as `key=3 | key=4`; other rows of bars as they are."""
+    cells = [cell.strip() for cell in re.split(r"[|│┃]", line)]
+    pairs = [f"{name} = {cell}" for name, cell in zip(cells, cells[1:]) if name and NUMBER.fullmatch(cell) and not NUMBER.fullmatch(name)]  # noqa: B905, RUF007
+    return " | ".join(pairs) if pairs else line
+
+
+def _folded(name: str) -> str:
+    return _FOLD.sub(" ", name).strip().lower()
+
+
+def _flat(value: object, prefix: str) -> list[tuple[str, float]]:
+    """Numbers of a nested object, names joined with `/`; numbers spelled as text count, booleans do not."""
+    if isinstance(value, dict):
+        return [item for name, inner in value.items() for item in _flat(inner, f"{prefix}/{name}" if prefix else str(name))]
+    if isinstance(value, bool) or value is None:
+        return []
+    if isinstance(value, (int, float)):
+        return [(prefix, float(value))]
+    if isinstance(value, str) and NUMBER.fullmatch(value):
+        return [(prefix, number(value))]
+    return []
