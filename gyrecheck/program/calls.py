@@ -181,6 +181,9 @@ class Calls:
         if named is not None and last in named.methods:
             role = named.methods[last]
             return (role, Confidence(named.confidence), call.name) if role else None
+        direct = lexicon_call(self.lexicon, last) if base is None or base.kind == "inst" else None
+        if direct is not None:
+            return direct[0], direct[1], call.name
         if not ("." in call.name) and self.resolver.path(fn.number, call.name) is not None:
             return None
         role = self.lexicon.names.get(last)
@@ -271,6 +274,13 @@ class Calls:
             self.edges[fn.number].extend(Edge(fn.number, m, at, "name", Confidence.HINT) for m in candidates)
         if candidates and last not in _COMMON:
             self.unresolved += 1
+
+
+def lexicon_call(lexicon: Lexicon, name: str) -> tuple[str, Confidence] | None:
+    """The role of calling a value of this name directly, e.g. `critic(x)`."""
+    named = lexicon.named(name)
+    role = named.methods.get("__call__") if named is not None else None
+    return (role, Confidence(named.confidence)) if named is not None and role else None
 
 
 def _receiver_name(call: Call, fn: Fn) -> str:

@@ -467,7 +467,8 @@ class Resolver:
             if found is not None:
                 return found
         for atom in param.default or ():
-            found = self.atom(fn.parent if fn.parent >= 0 else fn.number, atom)
+            outer = self.tree.classes[fn.cls].body if fn.cls >= 0 else fn.parent
+            found = self.atom(outer if outer >= 0 else fn.number, atom)
             if found is not None:
                 return found
         return self._passed(fn, param.name) if not param.kind.startswith("*") else None

@@ -83,6 +83,7 @@ ROLES = (
     "buffer.make", "buffer.put", "buffer.take", "carrier.make", "carrier.write", "carrier.read", "weights.publish", "weights.load",
     # neutral
     "policy.forward", "target.update", "log.metric", "guard.no_grad", "guard.grad", "mode.eval", "mode.train", "grad.cut", "thread.start",
+    "wrap.first", "wrap.self",
 )  # fmt: skip
 """The roles that rules ask for; `rules/roles.toml` must define each. `env.read`: observation without advancing (AEC `last`);
 `rollout.run`: a whole collection (collector, generate_sequences); `update.run`: a whole update (SB3 `train`, a learner's `update`);

@@ -1,0 +1,128 @@
+"""Does a function that must be pure touch the environment or the reward: a loss, a dataset's item access? (GYR202, GYR203, GYR204)
+
+A loss is a function whose name says so, or whose result is what `backward` is called on. The finding stands at the call that does
+it, however deep; the chain from the pure function is its evidence. Every such call is reported once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gyrecheck.model.finding import Confidence, Evidence
+from gyrecheck.program.program import ACTING, LEARNING, Program, readable
+from gyrecheck.program.tree import Fn
+from gyrecheck.verdict.shapes.suspect import Suspect, at_call
+
+_TOUCHING = (*ACTING, "env.reset", "reward.score")
+
+
+def pure_sides(program: Program) -> Iterator[Suspect]:
+    """Every call of the sampling side that a loss or a dataset's item access reaches."""
+    losses = _losses(program)
+    seen: set[tuple[int, int, str]] = set()
+    for fn in program.functions:
+        region = program.region(fn.number)
+        if "dataset" in region:
+            yield from _found(program, fn, "dataset", seen, (*ACTING, "env.reset"))
+        elif fn.number in losses and not region & {"simulation", "evaluation"} and not program.has(fn.number, *LEARNING):
+            yield from _found(program, fn, "loss", seen, _TOUCHING)
+
+
+def _losses(program: Program) -> dict[int, Evidence | None]:
+    """Functions that compute a loss, with what says so."""
+    out: dict[int, Evidence | None] = {}
+    for fn in program.functions:
+        if "loss" in program.region(fn.number):
+            out[fn.number] = None
+    for fn in program.functions:
+        for at, _ in program.own(fn.number, "loss.backward"):
+            call = program.call(fn.number, at)
+            atoms = call.receiver or (call.name.rpartition(".")[0],)
+            for source in _sources(program, fn.number, (*atoms, *(a for arg in call.args for a in arg))):
+                out.setdefault(source, program.place(fn.number, call.line, f"its result reaches {readable(call)}", "because", call.column + 1))
+    return out
+
+
+def _sources(program: Program, number: int, atoms: tuple[str | int, ...]) -> Iterator[int]:
+    """The first-party functions whose result a loss expression is, directly or through one variable."""
+    fact = program.tree.functions[number].fact
+    for atom in atoms:
+        if isinstance(atom, str):
+            for bind in fact.binds:
+                if bind.target == atom and bind.form != "+=":
+                    yield from (c for a in bind.value if isinstance(a, int) for c in _callee(program, number, a))
+        else:
+            yield from _callee(program, number, atom)
+
+
+def _callee(program: Program, number: int, at: int) -> Iterator[int]:
+    target = program.resolver.callee(number, at)
+    if target is not None and target.kind == "func":
+        yield int(target.ref)
+
+
+def _found(program: Program, fn: Fn, kind: str, seen: set[tuple[int, int, str]], roles: tuple[str, ...]) -> Iterator[Suspect]:
+    for number, path in _below(program, fn.number):
+        if number != fn.number and ("reward" in program.region(number) and kind == "loss" and not program.own(number, *roles)):
+            continue
+        for at, role in program.own(number, *roles, hints=True):
+            call = program.call(number, at)
+            if (number, at, kind) in seen or (role == "reward.score" and _is_own_loss(program, number, at)):
+                continue
+            known = program.known_role(number, at)
+            confidence = known[1] if known is not None else Confidence.HINT
+            if confidence is Confidence.HINT and number != fn.number:
+                continue
+            seen.add((number, at, kind))
+            reason = program.place(fn.number, fn.fact.line, f"{program.name(fn.number)} is {_WHAT[kind]}", "because", fn.fact.column + 1)
+            code = "GYR202" if kind == "dataset" else "GYR203" if role == "reward.score" else "GYR204"
+            yield at_call(
+                program, number, at, code, _message(role, readable(call), kind), evidence=(reason, *path),
+                hint=_HINTS[code], confidence=confidence, side="training", key=f"{program.name(fn.number)}>{call.name}",
+            )  # fmt: skip
+
+
+def _below(program: Program, start: int) -> Iterator[tuple[int, tuple[Evidence, ...]]]:
+    """The function itself and all that it surely calls, nearest first, each with the calls that lead there."""
+    seen = {start}
+    queue: list[tuple[int, tuple[Evidence, ...]]] = [(start, ())]
+    for number, path in queue:
+        yield number, path
+        for edge in program.calls.edges[number]:
+            if edge.confidence is Confidence.HINT or edge.callee in seen or edge.call < 0 or edge.kind == "make":
+                continue
+            region = program.region(edge.callee)
+            if region & {"evaluation", "simulation"} or program.has(edge.callee, *LEARNING) or _is_environment(program, edge.callee):
+                continue
+            seen.add(edge.callee)
+            call = program.call(number, edge.call)
+            step = program.place(number, call.line, f"{program.name(number)} calls {program.name(edge.callee)}", "through", call.column + 1)
+            queue.append((edge.callee, (*path, step)))
+
+
+def _is_environment(program: Program, number: int) -> bool:
+    fn = program.tree.functions[number]
+    return fn.cls >= 0 and program.calls.class_kind(fn.cls) == "env"
+
+
+def _is_own_loss(program: Program, number: int, at: int) -> bool:
+    """The loss that trains the reward model itself: its optimizer, or its name, says so."""
+    name = program.name(number).lower()
+    return any(word in name for word in ("reward", "discriminator", "rm_", "preference", "bradley", "ranking"))
+
+
+def _message(role: str, called: str, kind: str) -> str:
+    where = "while the loss is computed" if kind == "loss" else "when an item of the dataset is fetched"
+    what = {
+        "reward.score": "a reward is scored", "env.step": "the environment is stepped", "env.reset": "the environment is reset",
+        "policy.generate": "completions are generated", "rollout.run": "a rollout is run",
+    }[role]  # fmt: skip
+    return f"`{called}`: {what} {where}"
+
+
+_WHAT = {"loss": "a loss: arithmetic over a batch that is already there", "dataset": "item access of a dataset: it must only read stored rows"}
+_HINTS = {
+    "GYR202": "collect in the sampler, store the rows, and let the dataset read them",
+    "GYR203": "score in the sampler and read the recorded reward here",
+    "GYR204": "generate or step in the sampler, record the result with its policy version, and read the record here",
+}

@@ -1,0 +1,277 @@
+"""Does a network run with gradient recording on while sampling, and does the graph live on? (GYR103)
+
+Not asked is whether `env.step` is under `no_grad`: it records nothing. Asked is whether a forward's result, its graph still on it,
+is stored, sent, returned, kept on an object, or fed to the environment. `eval()` changes layers, not recording.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gyrecheck.model.facts import Call
+from gyrecheck.model.finding import Confidence, Evidence
+from gyrecheck.program.flow import Reached, prefixes, reach
+from gyrecheck.program.program import LEARNING, Program, readable
+from gyrecheck.verdict.shapes.suspect import Suspect, at_call
+
+_STORES = frozenset({"append", "extend", "add", "insert", "put", "push", "store", "record", "appendleft", "put_nowait", "write", "send", "add_transition", "add_transitions"})
+_PLAIN = frozenset({
+    "train", "eval", "to", "cuda", "cpu", "half", "float", "double", "bfloat16", "parameters", "named_parameters", "state_dict", "load_state_dict",
+    "zero_grad", "requires_grad_", "modules", "children", "apply", "share_memory", "buffers", "named_modules", "save", "load", "save_pretrained",
+    "from_pretrained", "register_buffer", "generate", "reset", "set_version", "step", "keys", "items", "append", "get", "update", "close",
+    "initial_state", "reset_noise", "set_training_mode", "compile", "train_mode", "eval_mode", "reset_hidden", "init_hidden", "initial_hidden",
+})  # fmt: skip
+_NUMBERS = frozenset({"int", "float", "bool", "len", "str", "repr", "print", "isinstance", "range"})
+_CUTS = frozenset({
+    "argmax", "argmin", "multinomial", "randint", "item", "detach", "detach_", "tolist", "numpy", "sample", "rand_like", "zeros_like", "ones_like",
+    "randn_like", "size", "dim", "numel", "data", "shape", "any", "all", "bernoulli", "argsort", "eq", "ne", "gt", "lt", "bool", "int", "long", "isnan", "isfinite",
+    "decode", "batch_decode", "randperm", "new_zeros", "new_ones", "format",
+})  # fmt: skip
+_DEEP = 5
+
+
+def recorded_forward(program: Program) -> Iterator[Suspect]:
+    """Every forward whose graph outlives the step of a sampling function."""
+    libraries = {symbol.partition(".")[0] for symbol, role in program.lexicon.symbols.items() if role == "guard.no_grad"}
+    recording = {m for m, module in enumerate(program.tree.modules) if any((i.module or i.name).partition(".")[0] in libraries for i in module.imports)}
+    seen: set[tuple[int, int]] = set()
+    learns = _learners_forward(program)
+    for fn in program.functions:
+        number = fn.number
+        if not program.own(number, "env.step", "policy.generate") or _is_environment(program, number) or "simulation" in program.region(number):
+            continue
+        if program.has(number, *LEARNING) and not _some_guarded(program, number):
+            continue  # the graph is meant: an online loop that takes the loss of what it has just done
+        if not learns:
+            continue
+        if program.unrecorded_by_decorator(number) or _shielded(program, number, frozenset()) or _switched_off(program, number):
+            continue
+        for found in _in_sampler(program, number, recording, seen):
+            seen.add((found.function, found.line * 1000 + found.column))
+            yield found
+
+
+def _learners_forward(program: Program) -> bool:
+    """False when the tree trains on the very graph that sampling made: it takes a loss and no training function runs the network."""
+    trainers = [fn.number for fn in program.functions if program.own(fn.number, "loss.backward")]
+    if not trainers:
+        return True
+    for number in trainers:
+        reached = {number} | {e.callee for e in program.calls.edges[number]}
+        more = {e.callee for n in reached for e in program.calls.edges[n]}
+        for inner in reached | more:
+            fact = program.tree.functions[inner].fact
+            if any(_forward(program, inner, at, call) is not None for at, call in enumerate(fact.calls)):
+                return True
+            if any(w in c.name.rpartition(".")[2] for c in fact.calls for w in ("logp", "log_prob", "surrogate", "loss", "evaluate_actions", "forward")):
+                return True
+    return False
+
+
+def _some_guarded(program: Program, number: int) -> bool:
+    """Another forward of the function is under a guard: then the open one is an oversight."""
+    fact = program.tree.functions[number].fact
+    return any(_forward(program, number, at, call) is not None and program.unrecorded(number, call.block) for at, call in enumerate(fact.calls))
+
+
+def _is_environment(program: Program, number: int) -> bool:
+    fn = program.tree.functions[number]
+    return fn.cls >= 0 and program.calls.class_kind(fn.cls) == "env"
+
+
+def _shielded(program: Program, number: int, seen: frozenset[int]) -> bool:
+    """Every known caller runs it with recording off."""
+    if number in seen:
+        return True
+    edges = [e for e in program.callers[number] if e.confidence is not Confidence.HINT]
+    if not edges:
+        return False
+    for edge in edges:
+        call_block = program.call(edge.caller, edge.call).block if edge.call >= 0 else 0
+        if edge.call >= 0 and program.unrecorded(edge.caller, call_block):
+            continue
+        if not _shielded(program, edge.caller, seen | {number}):
+            return False
+    return True
+
+
+def _switched_off(program: Program, number: int) -> bool:
+    """`torch.set_grad_enabled(False)` as a statement, in the function, its callers or at module level; or frozen parameters."""
+    fn = program.tree.functions[number]
+    places = {number, program.tree.first_function[fn.module], *(e.caller for e in program.callers[number])}
+    for at in places:
+        fact = program.tree.functions[at].fact
+        for index, call in enumerate(fact.calls):
+            if call.result == -1 and call.args and "=False" in call.args[0] and (program.role(at, index).startswith("guard.") or call.name.endswith(".requires_grad_")):
+                return True
+    return False
+
+
+def _in_sampler(program: Program, sampler: int, recording: set[int], seen: set[tuple[int, int]]) -> Iterator[Suspect]:
+    """Forwards of the function itself and of the functions it calls with recording on."""
+    queue: list[tuple[int, tuple[tuple[int, int], ...]]] = [(sampler, ())]
+    visited = {sampler}
+    torch = any(program.tree.functions[n].module in recording for n in (sampler,))
+    for number, way in queue:
+        fact = program.tree.functions[number].fact
+        here = torch or program.tree.functions[number].module in recording
+        for at, call in enumerate(fact.calls):
+            if program.unrecorded(number, call.block):
+                continue
+            known = _forward(program, number, at, call) if here else None
+            if known is not None and (number, call.line * 1000 + call.column) not in seen:
+                if number == sampler and not _beside_step(program, sampler, call):
+                    continue
+                kept = _kept(program, (*way, (number, at)))
+                if kept is not None:
+                    yield _suspect(program, sampler, number, at, way, known, kept)
+        if len(way) >= _DEEP:
+            continue
+        for edge in program.calls.edges[number]:
+            if edge.call < 0 or edge.confidence is Confidence.HINT or edge.callee in visited or edge.kind in {"make", "passed"}:
+                continue
+            if program.unrecorded(number, program.call(number, edge.call).block) or program.unrecorded_by_decorator(edge.callee):
+                continue
+            if number == sampler and not _beside_step(program, sampler, program.call(number, edge.call)):
+                continue
+            if _is_environment(program, edge.callee) or program.has(edge.callee, *LEARNING) or program.region(edge.callee) & {"loss", "update", "simulation"}:
+                continue
+            visited.add(edge.callee)
+            queue.append((edge.callee, (*way, (number, edge.call))))
+
+
+def _beside_step(program: Program, sampler: int, call: Call) -> bool:
+    """In a function that also learns, only what stands in the loop of the step is sampling; elsewhere everything is."""
+    if not program.has(sampler, *LEARNING):
+        return True
+    loops = {program.loop_of(sampler, program.call(sampler, at).block) for at, _ in program.own(sampler, "env.step", "policy.generate")}
+    return any(loop in program.loops_of(sampler, call.block) for loop in loops)
+
+
+def _forward(program: Program, number: int, at: int, call: Call) -> Confidence | None:
+    """How surely a call runs a network, or None when it does not."""
+    if call.name == "{}" or call.result == -2 or (not call.args and not call.keywords):
+        return None
+    last = call.name.rpartition(".")[2]
+    target = program.resolver.callee(number, at)
+    if target is not None and target.kind == "inst":
+        return Confidence.BOUND if program.calls.class_kind(int(target.ref)) == "module" else None
+    if target is not None and target.kind == "type":
+        return Confidence.BOUND if program.lexicon.kinds.get(str(target.ref)) == "module" else None
+    if target is not None and target.kind in {"func", "class", "module", "ext"}:
+        return None
+    if last in _PLAIN or last in _CUTS or last in _STORES:
+        return None
+    base = program.resolver.receiver(number, call)
+    if base is not None and base.kind == "type":
+        known = last in program.lexicon.methods.get(str(base.ref), {})
+        return Confidence.BOUND if program.lexicon.kinds.get(str(base.ref)) == "module" and not known else None
+    if base is not None and base.kind in {"module", "class", "func"}:
+        return None
+    named = program.lexicon.named(last)
+    direct = named is not None and named.kind == "module"
+    if not direct:
+        role = program.known_role(number, at)
+        if role is None or role[0] not in {"policy.forward", "policy.act"}:
+            return None
+    return Confidence.BOUND if _tensors(program, number, at, call) else Confidence.HINT
+
+
+def _tensors(program: Program, number: int, at: int, call: Call) -> bool:
+    """An argument is made a tensor, or the result is used as one."""
+    fact = program.tree.functions[number].fact
+    libraries = ("torch.", "th.")
+    for atoms in call.args:
+        for atom in atoms:
+            paths = [b.value for b in fact.binds if b.target == atom] if isinstance(atom, str) else [(atom,)]
+            for value in paths:
+                for inner in value:
+                    if isinstance(inner, int) and (_made_tensor(program, number, inner) or fact.calls[inner].name.startswith(libraries)):
+                        return True
+    flow = reach(fact, [at])
+    return any(fact.calls[c].name.rpartition(".")[2] in _TENSOR_METHODS or _made_tensor(program, number, c) for c in flow.calls if c != at)
+
+
+_TENSOR_METHODS = frozenset({"squeeze", "unsqueeze", "log_prob", "entropy", "detach", "softmax", "log_softmax", "argmax", "view", "gather", "exp", "cpu", "item", "rsample", "sample", "logits"})
+
+
+def _made_tensor(program: Program, number: int, at: int) -> bool:
+    target = program.resolver.callee(number, at)
+    if target is None or target.kind != "ext":
+        return False
+    top = str(target.ref).partition(".")[0]
+    return f"{top}.no_grad" in program.lexicon.symbols
+
+
+def _kept(program: Program, way: tuple[tuple[int, int], ...]) -> Evidence | None:
+    """Follow the result up the calls of `way` (innermost last): the place where its graph is kept, or None."""
+    for number, at in reversed(way):
+        fact = program.tree.functions[number].fact
+        flow = reach(fact, [at], cut=lambda c, n=number: _cuts(program, n, c))  # type: ignore[misc]
+        sink = _sink(program, number, at, flow)
+        if sink is not None:
+            return sink
+        if not flow.returned:
+            return None
+        if (number, at) == way[0]:
+            return program.place(number, flow.returned[0], "its result leaves the sampling function with the graph on it", "because")
+    return None
+
+
+def _cuts(program: Program, number: int, at: int) -> bool:
+    call = program.call(number, at)
+    last = call.name.rpartition(".")[2]
+    return call.name in _NUMBERS or last in _CUTS or program.role(number, at) == "grad.cut" or program.role(number, at).startswith("log.")
+
+
+def _sink(program: Program, number: int, start: int, flow: Reached) -> Evidence | None:
+    fact = program.tree.functions[number].fact
+    for at in sorted(flow.calls):
+        call = fact.calls[at]
+        given = (*(a for arg in call.args for a in arg), *(a for _, v in call.keywords for a in v))
+        if at == start or not flow.any(given):
+            continue
+        role = program.role(number, at)
+        if role == "env.step":
+            return program.place(number, call.line, f"it is fed to {readable(call)}", "because", call.column + 1)
+        if role in {"buffer.put", "carrier.write"} or call.name.rpartition(".")[2] in _STORES:
+            return program.place(number, call.line, f"it is stored by {readable(call)}", "because", call.column + 1)
+    for at, call in enumerate(fact.calls):  # a call whose result is cut still takes the value
+        if at not in flow.calls and program.role(number, at) == "env.step" and any(flow.any(a) for a in call.args):
+            return program.place(number, call.line, f"it is fed to {readable(call)}", "because", call.column + 1)
+    for bind in fact.binds:
+        if bind.op != "cmp" and (bind.target.startswith("self.") or bind.target.endswith("]")) and flow.any(bind.value) and bind.form != "del":
+            return program.place(number, bind.line, f"it is kept in {bind.target}", "because", bind.column + 1)
+    return None
+
+
+def _suspect(
+    program: Program, sampler: int, number: int, at: int, way: tuple[tuple[int, int], ...], known: Confidence, kept: Evidence
+) -> Suspect:
+    call = program.call(number, at)
+    step = program.own(sampler, "env.step", "policy.generate")[0][0]
+    chain = [
+        program.place(n, program.call(n, c).line, f"{program.name(n)} calls {readable(program.call(n, c))}", "through", program.call(n, c).column + 1)
+        for n, c in way
+    ]
+    others = _other_sites(program, number, way)
+    acting = program.call(sampler, step)
+    first = program.place(sampler, acting.line, f"{program.name(sampler)} samples: {readable(acting)}", "because", acting.column + 1)
+    where = "" if sampler == number else f", reached from `{program.name(sampler)}`"
+    return at_call(
+        program, number, at, "GYR103", f"`{readable(call)}` records a graph while sampling{where}: no guard found on the way",
+        evidence=(*chain, *others, kept, first), confidence=known, side="sampling", key=call.name,
+        hint=f"decorate `{program.name(sampler)}` with @torch.no_grad(), or open the guard around this call",
+    )  # fmt: skip
+
+
+def _other_sites(program: Program, number: int, way: tuple[tuple[int, int], ...]) -> list[Evidence]:
+    out = []
+    for edge in program.callers[number]:
+        if edge.call >= 0 and (edge.caller, edge.call) not in way and not program.unrecorded(edge.caller, program.call(edge.caller, edge.call).block):
+            call = program.call(edge.caller, edge.call)
+            out.append(program.place(edge.caller, call.line, f"{program.name(edge.caller)} calls it too", "through", call.column + 1))
+    return out[:4]
+
+
+_ = prefixes
