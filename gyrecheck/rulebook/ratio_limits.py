@@ -32,6 +32,8 @@ class RatioLimits:
     simulated categorical policies give 0.59 to 0.99 for a temperature and below 0.25 for other weights."""
     numerics: float = 0.05
     """Median |ratio - 1| below which a zero-centred difference may be other numerics."""
+    same_weights: tuple[str, ...] = ("replay",)
+    """Parts of a key's name that say the recorded version's weights computed it again."""
 
     def problems(self) -> tuple[str, ...]:
         """Limits that cannot be meant."""

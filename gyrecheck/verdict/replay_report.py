@@ -5,15 +5,23 @@ Imports numpy through `replay_ratio`: import this module inside the function tha
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from gyrecheck.model.finding import Finding, Severity, State, Table, Verdict, fingerprint
 from gyrecheck.rulebook.codes import Code
+from gyrecheck.verdict.replay_columns import ReplayColumns
 from gyrecheck.verdict.replay_ratio import RatioJudgement
 
 
 def ratio_findings(
-    judged: RatioJudgement, codes: dict[str, Code], severity: dict[str, Severity], *, path: str, field: str = ""
+    judged: RatioJudgement,
+    codes: Mapping[str, Code],
+    severity: Mapping[str, Severity],
+    *,
+    columns: ReplayColumns,
+    field: str = "",
 ) -> tuple[Finding, ...]:
-    """The faults as findings of `path`. `severity` is each code's level in the topology at hand; `off` ones are left out."""
+    """The faults as findings, each in the first file concerned. `severity` is each code's level in the topology at hand; `off` ones are left out."""
     found = []
     for fault in judged.faults:
         level = severity[fault.code]
@@ -21,16 +29,17 @@ def ratio_findings(
             continue
         if not fault.grave and level is Severity.ERROR:
             level = Severity.WARNING
+        path, records, more = columns.places(fault.records)
         found.append(
             Finding(
                 code=fault.code,
                 name=codes[fault.code].name,
                 severity=level,
-                message=fault.message,
+                message=fault.message + (f" (and in {more} more files)" if more else ""),
                 path=path,
-                line=fault.records[0] if fault.records else 0,
+                line=records[0] if records else 0,
                 hint=fault.hint,
-                records=record_ranges(fault.records),
+                records=record_ranges(records),
                 field=field,
                 share=fault.share,
                 side=fault.side,
@@ -40,7 +49,7 @@ def ratio_findings(
     return tuple(found)
 
 
-def ratio_verdict(judged: RatioJudgement, codes: dict[str, Code], severity: dict[str, Severity]) -> Verdict:
+def ratio_verdict(judged: RatioJudgement, codes: Mapping[str, Code], severity: Mapping[str, Severity]) -> Verdict:
     """The judgement as one verdict on the mean ratio. An undecided one is a note: a file may be right without saying its versions."""
     grave = any(f.grave and f.code == "GYR402" for f in judged.faults)
     level = severity["GYR402"] if grave else Severity.WARNING if judged.faults else severity["GYR402"]
