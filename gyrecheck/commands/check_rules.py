@@ -1,0 +1,72 @@
+"""`gyrecheck check-rules [DIR]`: load every rule file and run its samples; exit 2 with file and sample when one fails."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gyrecheck.commands.options import Quiet, Verbose, write_stdout
+from gyrecheck.commands.rule_proofs import failure, incomplete, load_all, proofs
+from gyrecheck.model.errors import RuleError
+from gyrecheck.rulebook.codes import Code
+from gyrecheck.rulebook.locate_rules import Kind, rule_files
+from gyrecheck.rulebook.toml_table import load_table
+
+KINDS: tuple[Kind, ...] = ("codes", "vocabulary", "logs", "fields", "config_keys", "ladders")
+
+
+class EngineName(str, Enum):
+    """The engines whose samples can be run alone."""
+
+    LINT = "lint"
+    LOCATE = "locate"
+    HOOK = "hook"
+    LEDGER = "ledger"
+    HANDOFF = "handoff"
+    PROBE = "probe"
+
+
+def command(
+    directory: Annotated[
+        Path | None, typer.Argument(metavar="[DIR]", help="A rules folder of your own; the rules of gyrecheck when absent.")
+    ] = None,
+    *,
+    engine: Annotated[list[EngineName] | None, typer.Option("--engine", help="Only samples of this engine.")] = None,
+    quiet: Quiet = False,
+    verbose: Verbose = 0,
+) -> None:
+    """Load every rule file and run its samples."""
+    problems = [error.message for error in load_all(directory)]
+    if problems:
+        _fail(problems)
+    own = tuple(path for path in rule_files("codes", directory) if directory is None or path.is_relative_to(directory))
+    chosen = {e.value for e in engine or ()}
+    ran = 0
+    for path in own:
+        lack = incomplete(load_table(path, Code))
+        problems += [f"{path}: {lack}"] if lack else []
+    for proof in proofs(own):
+        if chosen and proof.sample.engine not in chosen:
+            continue
+        ran += 1
+        wrong = failure(proof, directory)
+        if wrong:
+            problems.append(f"{proof.path}: sample {proof.number} ({proof.sample.expect}) {wrong}")
+        if verbose:
+            write_stdout(f"{'FAIL' if wrong else 'ok  '}  {proof.label}\n")
+    if problems:
+        _fail(problems)
+    if not quiet:
+        counts = {kind: sum(directory is None or p.is_relative_to(directory) for p in rule_files(kind, directory)) for kind in KINDS}
+        listed = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in counts.items() if count)
+        write_stdout(f"All rule files load ({listed or 'none'}); {ran} samples prove their rules.\n")
+
+
+def _fail(problems: list[str]) -> None:
+    """Every failure on its own line; the last one ends the command."""
+    for text in problems[:-1]:
+        typer.echo(f"error: {text}", err=True)
+    raise RuleError(problems[-1], hint="gyrecheck check-rules --verbose names every sample")
