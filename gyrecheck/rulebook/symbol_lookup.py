@@ -36,7 +36,7 @@ class Vocabulary:
         """Everything said of `name`: a qualified symbol, a type, a method, a module, a bare name or a variable."""
         found = [s for path, file in self.files.items() for s in self._of_file(name, Path(path).name, file)]
         rank = {"exact": 0, "bound": 1, "hint": 2}
-        return tuple(sorted(dict.fromkeys(found), key=lambda s: (rank[s.confidence], s.how, s.file)))
+        return tuple(sorted(dict.fromkeys(found), key=lambda s: (rank[s.confidence], s.how.startswith("importing"), s.how, s.file)))
 
     def known(self) -> tuple[str, ...]:
         """Every name that an entry is listed under, for near names."""
