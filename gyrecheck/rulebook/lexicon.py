@@ -6,9 +6,10 @@ import re
 from dataclasses import dataclass, field
 from fnmatch import translate
 from pathlib import Path
+from typing import Any
 
 from gyrecheck.model.errors import RuleError, did_you_mean
-from gyrecheck.model.roles import Role
+from gyrecheck.model.roles import Role, Side
 from gyrecheck.rulebook.locate_rules import rule_file, rule_files
 from gyrecheck.rulebook.toml_table import load_table
 from gyrecheck.rulebook.vocabulary import ROLES, CallShape, ReceiverName, RoleFile, TypeEntry, VocabularyFile
@@ -185,3 +186,30 @@ def _inherited(
             more = _inherited(known, types, spelled, (*seen, name))
             methods, returns, attributes = more[0] | methods, more[1] | returns, more[2] | attributes
     return methods, returns, attributes
+
+
+def to_plain(lexicon: Lexicon) -> dict[str, object]:
+    """The lexicon as containers of plain values, for keeping it compiled."""
+    plain: dict[str, object] = {name: getattr(lexicon, name) for name in _KEPT}
+    plain["modules"], plain["drivers"] = sorted(lexicon.modules), sorted(lexicon.drivers)
+    plain["roles"] = {n: (r.side.value, r.summary, r.gradient) for n, r in lexicon.roles.items()}
+    plain["calls"] = {m: [_shape(c) for c in shapes] for m, shapes in lexicon.calls.items()}
+    plain["receivers"] = [(list(r.names), r.kind, r.methods, r.confidence) for r in lexicon.receivers]
+    return plain
+
+
+def from_plain(plain: dict[str, Any]) -> Lexicon:
+    """The way back from `to_plain`."""
+    out = Lexicon(**{name: plain[name] for name in _KEPT})
+    out.modules, out.drivers = frozenset(plain["modules"]), frozenset(plain["drivers"])
+    out.roles = {n: Role(n, Side(side), summary, gradient) for n, (side, summary, gradient) in plain["roles"].items()}
+    out.calls = {m: tuple(CallShape(tuple(a), b, tuple(c), tuple(d), tuple(e), tuple(f), g) for a, b, c, d, e, f, g in s) for m, s in plain["calls"].items()}
+    out.receivers = tuple(ReceiverName(tuple(names), kind, methods, confidence) for names, kind, methods, confidence in plain["receivers"])
+    return out
+
+
+_KEPT = ("symbols", "imports", "names", "kinds", "makes", "methods", "returns", "attributes", "type_names", "factories", "open_types", "sources")
+
+
+def _shape(c: CallShape) -> tuple[list[str], str, list[str], list[int], list[int], list[str], str]:
+    return list(c.methods), c.role, list(c.receivers), list(c.unpack), list(c.arguments), list(c.keywords), c.confidence

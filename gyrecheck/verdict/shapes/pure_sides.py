@@ -10,13 +10,14 @@ from collections.abc import Iterator
 
 from gyrecheck.model.finding import Confidence, Evidence
 from gyrecheck.program.program import ACTING, LEARNING, Program, readable
+from gyrecheck.program.topology import Layout
 from gyrecheck.program.tree import Fn
 from gyrecheck.verdict.shapes.suspect import Suspect, at_call
 
 _TOUCHING = (*ACTING, "env.reset", "reward.score")
 
 
-def pure_sides(program: Program) -> Iterator[Suspect]:
+def pure_sides(program: Program, _layout: Layout) -> Iterator[Suspect]:
     """Every call of the sampling side that a loss or a dataset's item access reaches."""
     losses = _losses(program)
     seen: set[tuple[int, int, str]] = set()

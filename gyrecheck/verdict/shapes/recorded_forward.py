@@ -12,6 +12,7 @@ from gyrecheck.model.facts import Call
 from gyrecheck.model.finding import Confidence, Evidence
 from gyrecheck.program.flow import Reached, prefixes, reach
 from gyrecheck.program.program import LEARNING, Program, readable
+from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes.suspect import Suspect, at_call
 
 _STORES = frozenset({"append", "extend", "add", "insert", "put", "push", "store", "record", "appendleft", "put_nowait", "write", "send", "add_transition", "add_transitions"})
@@ -30,7 +31,7 @@ _CUTS = frozenset({
 _DEEP = 5
 
 
-def recorded_forward(program: Program) -> Iterator[Suspect]:
+def recorded_forward(program: Program, _layout: Layout) -> Iterator[Suspect]:
     """Every forward whose graph outlives the step of a sampling function."""
     libraries = {symbol.partition(".")[0] for symbol, role in program.lexicon.symbols.items() if role == "guard.no_grad"}
     recording = {m for m, module in enumerate(program.tree.modules) if any((i.module or i.name).partition(".")[0] in libraries for i in module.imports)}

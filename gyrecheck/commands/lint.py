@@ -1,0 +1,141 @@
+"""`gyrecheck lint`: check the sampling/training boundary in source code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gyrecheck.commands.options import (
+    Color, ColorWhen, Config, ExitZero, FailOnOption, Force, Ignore, Output, OutputFormat, Quiet, Select, TopologyOption, Verbose, fail_level, finish,
+)  # fmt: skip
+from gyrecheck.model.errors import GyreError
+
+if TYPE_CHECKING:
+    from gyrecheck.commands.lint_check import Judged, Rules, Timer
+    from gyrecheck.model.finding import Finding, Report, Scalar
+    from gyrecheck.rulebook.codes import Sample
+    from gyrecheck.rulebook.project_config import ProjectConfig
+    from gyrecheck.source.cache import Cache
+    from gyrecheck.source.collect import Text
+
+
+class OnOff(str, Enum):
+    """A switch that is written out."""
+
+    ON = "on"
+    OFF = "off"
+
+
+_CODE = "Lint"
+Paths = Annotated[list[Path] | None, typer.Argument(help="Files and folders; `-` reads standard input.", metavar="[PATH]...", show_default=False)]
+Exclude = Annotated[list[str] | None, typer.Option("--exclude", metavar="GLOB", help="Files or folders to leave out.", rich_help_panel=_CODE)]
+ExtendSelect = Annotated[list[str] | None, typer.Option("--extend-select", help="Codes to check beside those selected.", rich_help_panel=_CODE)]
+Statistics = Annotated[bool, typer.Option("--statistics", help="Counts by code, call resolution, time by stage.", rich_help_panel=_CODE)]
+Duties = Annotated[bool, typer.Option("--duties", help="Every function with an effect, its duty, and why.", rich_help_panel=_CODE)]
+Hints = Annotated[OnOff, typer.Option("--hints", help="Show what is known by name only.", rich_help_panel=_CODE)]
+ShowSuppressed = Annotated[bool, typer.Option("--show-suppressed", help="List suppressed findings with their reasons.", rich_help_panel=_CODE)]
+StdinFilename = Annotated[str, typer.Option("--stdin-filename", metavar="PATH", help="The name that standard input goes by.", rich_help_panel=_CODE)]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="Read nothing from the cache and keep nothing.", rich_help_panel=_CODE)]
+CacheDir = Annotated[Path | None, typer.Option("--cache-dir", envvar="GYRECHECK_CACHE_DIR", help="Where facts are kept.", rich_help_panel=_CODE)]
+Jobs = Annotated[int, typer.Option("--jobs", envvar="GYRECHECK_JOBS", min=0, help="Processes for reading; 0 decides by size.", rich_help_panel=_CODE)]
+
+
+def command(
+    paths: Paths = None,
+    topology: TopologyOption = None,
+    select: Select = None,
+    extend_select: ExtendSelect = None,
+    ignore: Ignore = None,
+    exclude: Exclude = None,
+    statistics: Statistics = False,
+    duties: Duties = False,
+    hints: Hints = OnOff.ON,
+    show_suppressed: ShowSuppressed = False,
+    stdin_filename: StdinFilename = "",
+    no_cache: NoCache = False,
+    cache_dir: CacheDir = None,
+    jobs: Jobs = 0,
+    config: Config = None,
+    output_format: OutputFormat = None,
+    output: Output = None,
+    force: Force = False,
+    color: Color = ColorWhen.AUTO,
+    quiet: Quiet = False,
+    verbose: Verbose = 0,
+    fail_on: FailOnOption = None,
+    exit_zero: ExitZero = False,
+) -> None:
+    """Check the sampling/training boundary in source code."""
+    from gyrecheck.commands.lint_check import Timer, judge_texts, load_rules
+    from gyrecheck.commands.lint_report import Chosen, report_of
+    from gyrecheck.rulebook.project_config import load_project_config
+    from gyrecheck.source.cache import Cache, default_folder
+
+    timer = Timer()
+    given = tuple(paths or [Path()])
+    settings = load_project_config(config, given[0] if given[0].is_dir() else given[0].parent)
+    cache = Cache(None if no_cache else cache_dir or default_folder())
+    texts, failed = _texts(given, (*settings.exclude, *(exclude or ())), stdin_filename)
+    timer.mark("read")
+    rules = load_rules(cache, settings.rules_folder)
+    timer.mark("rules")
+    chosen = Chosen.of(
+        rules.codes, settings, tuple(select or ()), tuple(extend_select or ()), tuple(ignore or ()), hints=hints is OnOff.ON, suppressed=show_suppressed
+    )  # fmt: skip
+    judged = judge_texts(texts, rules, cache, declared=topology or settings.topology, jobs=jobs, timer=timer)
+    report = report_of(
+        judged, texts, failed, chosen, rules.codes, inputs=tuple(p.as_posix() for p in given),
+        declared=(topology or settings.topology) is not None, timer=timer if statistics or verbose > 1 else None, duties=duties,
+    )  # fmt: skip
+    finish(
+        report, output_format=output_format, output=output, color=color, quiet=quiet, fail_on=fail_level(fail_on, settings.fail_on), exit_zero=exit_zero, force=force
+    )  # fmt: skip
+
+
+def _texts(paths: tuple[Path, ...], exclude: tuple[str, ...], stdin_filename: str) -> tuple[tuple[Text, ...], tuple[object, ...]]:
+    from gyrecheck.source.cache import digest
+    from gyrecheck.source.collect import Text, read_texts
+    from gyrecheck.source.files import SourceFile, find_files
+
+    if str(paths[0]) == "-":
+        if len(paths) > 1:
+            raise GyreError("`-` and other paths together", hint="standard input is checked alone; name it with --stdin-filename")
+        data = sys.stdin.buffer.read()
+        return (Text(SourceFile(Path(stdin_filename or "stdin.py"), stdin_filename or "stdin.py"), data, digest(data)),), ()
+    return read_texts(find_files(paths, exclude))
+
+
+def prove(sample: Sample) -> tuple[tuple[str, int], ...]:
+    """The (code, line) pairs that a rule's sample gives, for `check-rules`."""
+    from gyrecheck.commands.lint_check import judge_modules
+    from gyrecheck.model.facts import Module
+    from gyrecheck.source.read import read_source
+
+    name = sample.file or "sample.py"
+    data = sample.text.encode()
+    found = read_source(data, name)
+    modules, failed = ((found,), ()) if isinstance(found, Module) else ((), (found,))
+    judged = judge_modules(modules, failed, _proof_rules(), {name: data}, declared=sample.topology)
+    return tuple((f.code, f.line) for f in judged.findings)
+
+
+def _proof_rules() -> Rules:
+    from functools import cache
+
+    from gyrecheck.commands.lint_check import load_rules
+    from gyrecheck.source.cache import Cache
+
+    global _RULES  # noqa: PLW0603 - one load for a hundred samples
+    if _RULES is None:
+        _RULES = load_rules(Cache(None))
+    del cache
+    return _RULES
+
+
+_RULES: Rules | None = None

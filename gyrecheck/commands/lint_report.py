@@ -1,0 +1,177 @@
+"""From what was judged to what is shown: selection, per-path ignores, suppressions, hints, then the report with its closing line."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from fnmatch import fnmatch
+from pathlib import Path
+
+from gyrecheck.commands.lint_check import Judged, Timer, unparsable
+from gyrecheck.model.facts import Unreadable
+from gyrecheck.model.finding import Confidence, Finding, Report, Scalar, Severity, Table, Topology
+from gyrecheck.rulebook.codes import Code, select_codes
+from gyrecheck.rulebook.project_config import ProjectConfig
+from gyrecheck.source.collect import Text
+
+_MARKER = b"gyre:"
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Which findings a run shows."""
+
+    codes: frozenset[str]
+    per_path: tuple[tuple[str, frozenset[str]], ...]
+    hints: bool
+    suppressed: bool
+    root: str
+
+    @classmethod
+    def of(
+        cls,
+        codes: dict[str, Code],
+        settings: ProjectConfig,
+        select: tuple[str, ...],
+        extend: tuple[str, ...],
+        ignore: tuple[str, ...],
+        *,
+        hints: bool,
+        suppressed: bool,
+    ) -> Chosen:
+        """Command line first, then the project's settings.
+
+        Raises:
+            GyreError: a code, prefix or name that fits none.
+        """
+        chosen = set(select_codes(codes, select or settings.select, ()))
+        more = (*settings.extend_select, *extend)
+        if more:
+            chosen |= select_codes(codes, more, (), option="--extend-select")
+        left_out = (*settings.ignore, *ignore)
+        if left_out:
+            chosen -= select_codes(codes, left_out, (), option="--ignore")
+        per_path = tuple((glob, select_codes(codes, entries, (), option="per-path-ignores")) for glob, entries in settings.per_path_ignores.items())
+        return cls(frozenset(chosen), per_path, hints, suppressed, settings.root)
+
+    def shows(self, finding: Finding) -> bool:
+        """Whether a finding passes selection, per-path ignores and the hints switch."""
+        if finding.code not in self.codes or (finding.confidence is Confidence.HINT and not self.hints):
+            return False
+        return not any(finding.code in codes and self._fits(finding.path, glob) for glob, codes in self.per_path)
+
+    def _fits(self, path: str, glob: str) -> bool:
+        names = [path]
+        if self.root:
+            try:
+                names.append(Path(path).resolve().relative_to(Path(self.root).resolve()).as_posix())
+            except ValueError:
+                pass
+        return any(fnmatch(n, glob) or fnmatch(n, f"{glob.rstrip('/')}/*") for n in names)
+
+
+def report_of(
+    judged: Judged,
+    texts: tuple[Text, ...],
+    failed: tuple[Unreadable, ...],
+    chosen: Chosen,
+    codes: dict[str, Code],
+    *,
+    inputs: tuple[str, ...],
+    declared: bool,
+    timer: Timer | None,
+    duties: bool,
+) -> Report:
+    """The report of a lint run."""
+    findings = tuple(f for f in (*(unparsable(u, codes) for u in failed), *judged.findings) if chosen.shows(f))
+    findings = _suppressed(findings, texts, chosen, codes)
+    findings = _relocated(findings, texts)
+    tables: dict[str, Table] = {}
+    if duties:
+        tables["duties"] = Table(("duty", "function", "place", "why"), judged.duties, "Duties")
+    statistics = _statistics(judged, findings, texts, timer) if timer is not None else {}
+    if timer is not None:
+        counts = Counter((f.code, f.name, f.severity.value) for f in findings if not f.suppressed)
+        tables["statistics"] = Table(("code", "name", "severity", "count"), tuple((*key, n) for key, n in sorted(counts.items())), "Findings by code")
+        tables["run"] = Table(("quantity", "value"), tuple(statistics.items()), "Run")
+    hidden = [f for f in findings if f.suppressed]
+    shown = [f for f in findings if not f.suppressed]
+    return Report(
+        command="lint",
+        inputs=inputs,
+        topology=judged.topology,
+        topology_reason=judged.reason,
+        findings=findings,
+        tables=tables,
+        sentences=tuple(f"Suppressed {f.code} at {f.path}:{f.line}: {f.suppressed}" for f in hidden) if chosen.suppressed else (),
+        summary=_summary(judged, shown, hidden, len(texts) + len(failed), declared=declared),
+        skipped=(),
+        unresolved=judged.unresolved,
+        statistics=statistics,
+        next=f"gyrecheck explain {shown[0].code}" if shown else "",
+    )
+
+
+def _summary(judged: Judged, shown: list[Finding], hidden: list[Finding], files: int, *, declared: bool) -> str:
+    how = judged.topology if declared else f"{judged.topology}, inferred"
+    sides = f"({how}: sampling {judged.sampling}, training {judged.training}, handoff {judged.handoff})"
+    total = f"{files} file{'s' if files != 1 else ''}"
+    if not shown:
+        first = f"No findings in {total} {sides}."
+    else:
+        counts = [(sum(f.severity is s for f in shown), s.value) for s in (Severity.ERROR, Severity.WARNING, Severity.NOTE)]
+        words = ", ".join(f"{n} {word}{'s' if n != 1 else ''}" for n, word in counts if n)
+        inside = len({f.path for f in shown})
+        place = f"{inside} of {total}" if files > 1 else total
+        first = f"Found {words} in {place} {sides}."
+    more = [f"Suppressed: {len(hidden)} (with reason)."] if hidden else []
+    more += [f"Not resolved: {judged.unresolved} calls."] if judged.unresolved else []
+    if judged.synchronous and not declared and judged.topology == Topology.SYNCHRONOUS.value:
+        more.append("Boundary rules were not applied to synchronous code; --topology decoupled applies them.")
+    return "\n".join([first, *([" ".join(more)] if more else [])])
+
+
+def _suppressed(findings: tuple[Finding, ...], texts: tuple[Text, ...], chosen: Chosen, codes: dict[str, Code]) -> tuple[Finding, ...]:
+    marked = [t for t in texts if _MARKER in t.data]
+    if not marked:
+        return findings
+    from gyrecheck.source.convict import convict
+
+    today = datetime.now(timezone.utc).date()
+    names = {number: code.name for number, code in codes.items()}
+    by_path: dict[str, list[Finding]] = {}
+    for finding in findings:
+        by_path.setdefault(finding.path, []).append(finding)
+    for text in marked:
+        path = text.file.shown
+        by_path[path] = list(convict(path, text.data, by_path.get(path, []), today=today, codes=names, judged=chosen.codes))
+    return tuple(sorted((f for found in by_path.values() for f in found), key=lambda f: (f.path, f.line, f.column, f.code)))
+
+
+def _relocated(findings: tuple[Finding, ...], texts: tuple[Text, ...]) -> tuple[Finding, ...]:
+    books = {t.file.shown: t.file.path for t in texts if t.file.shown.endswith(".ipynb")}
+    if not any(f.path in books for f in findings):
+        return findings
+    from gyrecheck.source.notebooks import read_notebook
+
+    opened = {shown: read_notebook(path.read_bytes()) for shown, path in books.items() if any(f.path == shown for f in findings)}
+    return tuple(opened[f.path].relocate(f, f.path) if f.path in opened else f for f in findings)
+
+
+def _statistics(judged: Judged, findings: tuple[Finding, ...], texts: tuple[Text, ...], timer: Timer) -> dict[str, Scalar]:
+    known = judged.resolved + judged.unresolved
+    out: dict[str, Scalar] = {
+        "files": len(texts),
+        "lines": judged.lines,
+        "functions": judged.functions,
+        "findings": len(findings),
+        "first_party_calls": known,
+        "first_party_calls_resolved": judged.resolved,
+        "call_resolution": round(judged.resolved / known, 4) if known else 1.0,
+    }
+    out.update({f"cpu_{stage}_s": round(seconds, 3) for stage, seconds in timer.stages.items()})
+    return out
+
+
+_ = replace

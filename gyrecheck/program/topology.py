@@ -1,0 +1,164 @@
+"""How the two sides are laid out, inferred for each group of files that import one another; with the reason, for the report.
+
+synchronous: one function does both, or a driver calls both in turn with no carrier between. colocated: a driver, and a carrier.
+decoupled: entry points of their own, threads or processes of their own, or no function that reaches both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gyrecheck.model.finding import Topology
+from gyrecheck.program.duties import Duty, duties
+from gyrecheck.program.program import ACTING, LEARNING, SAMPLING, TRAINING, Program
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Files that import one another. `meeting` is the function where both sides meet, or -1."""
+
+    modules: frozenset[int]
+    topology: Topology
+    reason: str
+    meeting: int = -1
+    places: tuple[tuple[int, int], ...] = ()
+    """(function, call) of the acting and the learning call that meet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The groups, the duties, and the sides of files."""
+
+    groups: tuple[Group, ...]
+    of_module: dict[int, Group]
+    duties: tuple[Duty, ...]
+    sampling: frozenset[int]
+    training: frozenset[int]
+    handoff: frozenset[int]
+
+    @property
+    def overall(self) -> Topology:
+        """The widest layout among groups in which both sides meet; decoupled when they meet nowhere."""
+        kinds = {g.topology for g in self.groups if g.meeting >= 0}
+        if not kinds or Topology.DECOUPLED in kinds:
+            return Topology.DECOUPLED
+        return Topology.COLOCATED if Topology.COLOCATED in kinds else Topology.SYNCHRONOUS
+
+
+def layout(program: Program, declared: Topology | None = None) -> Layout:
+    """The layout of all files; `declared` overrules what is inferred, the meeting places stay."""
+    found = duties(program)
+    by_module: dict[int, list[Duty]] = {}
+    for duty in found:
+        by_module.setdefault(program.tree.functions[duty.function].module, []).append(duty)
+    groups = []
+    for modules in _groups(program):
+        own = [d for m in sorted(modules) for d in by_module.get(m, ())]
+        groups.append(_judge(program, modules, own, declared))
+    sides: dict[str, set[int]] = {"s": set(), "t": set(), "h": set()}
+    for fn in program.functions:
+        if program.own(fn.number, *SAMPLING):
+            sides["s"].add(fn.module)
+        if program.own(fn.number, *TRAINING):
+            sides["t"].add(fn.module)
+        if program.own(fn.number, "buffer.put", "buffer.take", "carrier.write", "carrier.read"):
+            sides["h"].add(fn.module)
+    table = {m: g for g in groups for m in g.modules}
+    return Layout(tuple(groups), table, tuple(found), frozenset(sides["s"]), frozenset(sides["t"]), frozenset(sides["h"]))
+
+
+def _groups(program: Program) -> list[frozenset[int]]:
+    parent = list(range(len(program.tree.modules)))
+
+    def top(at: int) -> int:
+        while parent[at] != at:
+            parent[at] = parent[parent[at]]
+            at = parent[at]
+        return at
+
+    tree = program.tree
+    for module, facts in enumerate(tree.modules):
+        for entry in facts.imports:
+            if entry.level:
+                folder = tree.relative(module, entry.level, entry.module)
+                targets = [tree.at_path(f"{folder}/{entry.name}"), tree.at_path(folder)]
+            elif entry.kind == "from":
+                targets = [tree.module(f"{entry.module}.{entry.name}", module), tree.module(entry.module, module)]
+            else:
+                targets = [tree.module(entry.module, module)]
+            for target in targets:
+                if target >= 0:
+                    parent[top(target)] = top(module)
+    out: dict[int, set[int]] = {}
+    for module in range(len(parent)):
+        out.setdefault(top(module), set()).add(module)
+    return [frozenset(group) for group in out.values()]
+
+
+def _judge(program: Program, modules: frozenset[int], own: list[Duty], declared: Topology | None) -> Group:
+    fused = next((d for d in own if d.duty == "fused"), None)
+    loops = fused or next((d for d in own if d.duty == "crossing" and is_loop(program, d.function)), None)
+    drivers = [d for d in own if d.duty == "driver"]
+    started = _started(program, modules)
+    if loops is not None:
+        places = _meeting(program, loops.function)
+        return Group(modules, declared or Topology.SYNCHRONOUS, loops.why, loops.function, places)
+    apart = started["sampling"] and started["training"]
+    if apart:
+        return Group(modules, declared or Topology.DECOUPLED, "a sampling and a training part are started on their own")
+    if drivers:
+        first = min(drivers, key=lambda d: (not _is_root(program, d.function), d.function))
+        carrier = any(program.own(fn.number, "carrier.write", "carrier.make") for fn in program.functions if fn.module in modules)
+        kind = Topology.COLOCATED if carrier else Topology.SYNCHRONOUS
+        reason = f"{program.name(first.function)} calls both sides in turn" + (", a carrier lies between" if carrier else "")
+        return Group(modules, declared or kind, reason, first.function, _meeting(program, first.function))
+    return Group(modules, declared or Topology.DECOUPLED, "no function reaches both sides")
+
+
+def is_loop(program: Program, number: int) -> bool:
+    """A function that does one side itself and calls the other, as the outer loop of a program does: nobody's part, or named as one."""
+    fn = program.tree.functions[number]
+    if fn.fact.name == "<module>":
+        return True
+    region = program.region(number)
+    if region & {"loss", "update", "rollout", "dataset", "reward"}:
+        return False
+    return "driver" in region or _is_root(program, number)
+
+
+def _is_root(program: Program, number: int) -> bool:
+    """Called by no other function than module bodies."""
+    return all(program.tree.functions[e.caller].fact.name == "<module>" for e in program.callers[number])
+
+
+def _meeting(program: Program, number: int) -> tuple[tuple[int, int], ...]:
+    out = []
+    for roles in (ACTING, LEARNING):
+        role = program.has(number, *roles, full=True)
+        chain = program.full.chain(number, role) if role else ()
+        if chain:
+            out.append((chain[-1].function, chain[-1].call))
+    return tuple(out)
+
+
+def _started(program: Program, modules: frozenset[int]) -> dict[str, list[int]]:
+    """Functions that run as a thread, process or script of their own, by the one side they reach."""
+    entries: set[int] = set()
+    for fn in program.functions:
+        if fn.module not in modules:
+            continue
+        starts = {at for at, _ in program.own(fn.number, "thread.start", hints=True)}
+        entries.update(e.callee for e in program.calls.edges[fn.number] if e.call in starts and e.kind == "passed")
+        if fn.fact.name == "<module>":
+            entries.update(
+                e.callee for e in program.calls.edges[fn.number]
+                if e.call >= 0 and any(fn.fact.blocks[b].kind == "main" for b in program.blocks_up(fn.number, program.call(fn.number, e.call).block))
+            )  # fmt: skip
+    out: dict[str, list[int]] = {"sampling": [], "training": []}
+    for entry in entries:
+        acts, learns = program.has(entry, *ACTING, full=True), program.has(entry, *LEARNING, full=True)
+        if acts and not learns:
+            out["sampling"].append(entry)
+        elif learns and not acts:
+            out["training"].append(entry)
+    return out

@@ -1,0 +1,99 @@
+"""What was read before: facts by content hash, whole results by the hash of everything that made them.
+
+Entries are named by what they depend on (bytes, Python version, this code), written beside and renamed, so any number of processes
+may share one folder and a torn or foreign entry is merely a miss. The cache is only ever a shortcut: losing it changes nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from gyrecheck import __version__
+from gyrecheck.model.facts import Module
+
+_MODULE = msgspec.msgpack.Decoder(Module)
+_ENCODE = msgspec.msgpack.Encoder()
+
+
+@cache
+def code_stamp() -> str:
+    """Changes when this tool's own code does."""
+    root = Path(__file__).resolve().parents[1]
+    newest = 0
+    for folder in ("model", "rulebook", "source", "program", "verdict", "verdict/shapes", "commands"):
+        with os.scandir(root / folder) as entries:
+            newest = max([newest, *(e.stat().st_mtime_ns for e in entries if e.name.endswith(".py"))])
+    return f"{__version__}-{sys.version_info[0]}.{sys.version_info[1]}-{newest}"
+
+
+def digest(*parts: bytes) -> str:
+    """A name for content: 32 hex digits."""
+    out = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        out.update(len(part).to_bytes(8, "little"))
+        out.update(part)
+    return out.hexdigest()
+
+
+def default_folder() -> Path:
+    """`GYRECHECK_CACHE_DIR`, else the user's cache folder."""
+    named = os.environ.get("GYRECHECK_CACHE_DIR")
+    if named:
+        return Path(named)
+    base = os.environ.get("XDG_CACHE_HOME") or (Path.home() / ".cache")
+    return Path(base) / "gyrecheck"
+
+
+class Cache:
+    """One cache folder; `folder` None keeps nothing."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder
+        self._stamp = digest(code_stamp().encode())[:8]
+
+    def module(self, content: str, path: str) -> Module | None:
+        """The facts of the file whose bytes hash to `content`, under the name `path`."""
+        data = self.load("facts", content)
+        if data is None:
+            return None
+        try:
+            return _MODULE.decode(data)._replace(path=path)
+        except (msgspec.DecodeError, ValueError):
+            return None
+
+    def keep_module(self, content: str, module: Module) -> None:
+        """Keep a file's facts."""
+        if self.folder is not None:
+            self.save("facts", content, _ENCODE.encode(module))
+
+    def load(self, kind: str, name: str) -> bytes | None:
+        """An entry's bytes, or None."""
+        if self.folder is None:
+            return None
+        try:
+            return self._place(kind, name).read_bytes()
+        except OSError:
+            return None
+
+    def save(self, kind: str, name: str, data: bytes) -> None:
+        """Keep an entry; a folder that cannot be written is no error."""
+        if self.folder is None:
+            return
+        place = self._place(kind, name)
+        partial = place.with_name(f".{place.name}.{os.getpid()}")
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            partial.write_bytes(data)
+            partial.replace(place)
+        except OSError:
+            self.folder = None
+
+    def _place(self, kind: str, name: str) -> Path:
+        assert self.folder is not None  # noqa: S101 - callers asked
+        return self.folder / f"{kind}-{self._stamp}" / name[:2] / name[2:]

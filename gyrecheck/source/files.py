@@ -1,0 +1,79 @@
+"""Which files are checked: Python files and notebooks below the given paths, in name order, each once, without following loops."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path, PurePosixPath
+
+from gyrecheck.model.errors import GyreError
+
+SUFFIXES = (".py", ".pyi", ".ipynb")
+_LEFT_OUT = frozenset({
+    ".git", ".hg", ".svn", ".venv", "venv", ".tox", ".nox", "node_modules", "__pycache__", "site-packages", ".mypy_cache", ".ruff_cache", ".pytest_cache",
+    ".ipynb_checkpoints", ".eggs", "__pypackages__", ".direnv",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file to read; `shown` is its path relative to the working directory with POSIX slashes."""
+
+    path: Path
+    shown: str
+
+
+def find_files(paths: tuple[Path, ...], exclude: tuple[str, ...] = ()) -> tuple[SourceFile, ...]:
+    """The files below `paths`; a file that is named itself is taken whatever its suffix.
+
+    Raises:
+        GyreError: a path does not exist, or no Python file is found.
+    """
+    here = Path.cwd()
+    found: dict[Path, SourceFile] = {}
+    for given in paths:
+        if not given.exists():
+            raise GyreError(f"{given}: no such file or directory", hint=_near(given))
+        for path in _walk(given, exclude) if given.is_dir() else [given]:
+            shown = _shown(path, here)
+            if given.is_dir() and _excluded(shown, exclude):
+                continue
+            found.setdefault(Path(os.path.abspath(path)), SourceFile(path, shown))
+    if not found:
+        named = ", ".join(f"`{p}`" for p in paths)
+        raise GyreError(f"no Python files in {named}", hint=_near(paths[0]) or "nothing checked is no success: name a folder that holds .py files")
+    return tuple(sorted(found.values(), key=lambda f: f.shown))
+
+
+def _walk(folder: Path, exclude: tuple[str, ...]) -> list[Path]:
+    out: list[Path] = []
+    for at, folders, files in os.walk(folder):
+        folders[:] = sorted(f for f in folders if f not in _LEFT_OUT and not f.endswith(".egg-info") and not _excluded(f, exclude))
+        out.extend(Path(at, name) for name in files if name.endswith(SUFFIXES) and not name.endswith(".pyi"))
+    return out
+
+
+def _excluded(shown: str, exclude: tuple[str, ...]) -> bool:
+    pure = PurePosixPath(shown)
+    return any(fnmatch(shown, e) or fnmatch(shown, f"{e.rstrip('/')}/*") or any(fnmatch(part, e) for part in pure.parts) for e in exclude)
+
+
+def _shown(path: Path, here: Path) -> str:
+    try:
+        relative = os.path.relpath(os.path.abspath(path), here)
+    except ValueError:  # another drive
+        return path.as_posix()
+    return path.as_posix() if relative.startswith("..") else Path(relative).as_posix()
+
+
+def _near(path: Path) -> str:
+    parent = path.parent
+    try:
+        names = [p.name + ("/" if p.is_dir() else "") for p in parent.iterdir()]
+    except OSError:
+        return ""
+    near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.6)
+    near = [n for n in near if n.rstrip("/") != path.name]
+    return f"did you mean `{(parent / near[0]).as_posix()}{'/' if near[0].endswith('/') else ''}`?" if near else ""

@@ -1,0 +1,56 @@
+"""Syntax newer than the running Python, rewritten line for line into what it can parse; only for files that `ast` refused.
+
+`type X = ...` becomes an assignment, type parameters vanish, nested quotes in f-strings lose their text. Nothing here is ever
+written back: the result only feeds the facts pass.
+"""
+
+from __future__ import annotations
+
+import re
+
+_NEWER = re.compile(r"^\s*(?:type\s+\w+|(?:async\s+)?def\s+\w+\s*\[|class\s+\w+\s*\[)|\b[rR]?[fF][rR]?['\"]|^\s*except\s+[^:(]+,", re.MULTILINE)
+_DEEP = 60
+"""Brackets open at once; libcst's parser recurses natively and has no guard of its own."""
+
+
+def older(text: str) -> str | None:
+    """The text in older syntax with every line where it was, or None when libcst cannot read it either."""
+    if not _NEWER.search(text) or _depth(text) > _DEEP or re.search(r"(?:[-~+]|not ){60}", text):
+        return None
+    import libcst as cst
+
+    class Rewrite(cst.CSTTransformer):
+        def leave_TypeAlias(self, original_node: cst.TypeAlias, updated_node: cst.TypeAlias) -> cst.Assign:  # noqa: N802 - libcst's names
+            del original_node
+            return cst.Assign([cst.AssignTarget(updated_node.name)], updated_node.value)
+
+        def leave_FunctionDef(self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef) -> cst.FunctionDef:  # noqa: N802
+            del original_node
+            return updated_node.with_changes(type_parameters=None)
+
+        def leave_ClassDef(self, original_node: cst.ClassDef, updated_node: cst.ClassDef) -> cst.ClassDef:  # noqa: N802
+            del original_node
+            return updated_node.with_changes(type_parameters=None)
+
+        def leave_FormattedString(self, original_node: cst.FormattedString, updated_node: cst.FormattedString) -> cst.BaseExpression:  # noqa: N802
+            values = [p.expression for p in updated_node.parts if isinstance(p, cst.FormattedStringExpression)]
+            lines = cst.Module([]).code_for_node(original_node).count("\n")
+            if lines or not values:
+                return updated_node
+            return cst.Tuple([cst.Element(v) for v in values], lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+
+    try:
+        return cst.parse_module(text).visit(Rewrite()).code
+    except (cst.ParserSyntaxError, RecursionError, ValueError):
+        return None
+
+
+def _depth(text: str) -> int:
+    deepest = now = 0
+    for ch in text:
+        if ch in "([{":
+            now += 1
+            deepest = max(deepest, now)
+        elif ch in ")]}":
+            now = max(0, now - 1)
+    return deepest
