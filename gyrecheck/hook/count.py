@@ -38,14 +38,18 @@ def build(_g_fn, _g_cell, _g_look, _g_slow, _g_entry, _g_frame, _g_codes):
         return _g_fn({call})
     return counted
 """
-_NESTED = "        if id(_g_frame(1).f_code) in _g_codes: return _g_fn({call})\n"
+_NESTED = """        _g_f = _g_frame(1)
+        _g_b = _g_f.f_back
+        if id(_g_f.f_code) in _g_codes or (_g_b is not None and id(_g_b.f_code) in _g_codes):
+            return _g_fn({call})
+"""
 _BUILT: dict[tuple[str, str, bool], CodeType] = {}
 
 
 def sampling_wrapper(fn: Callable[P, R], runtime: Runtime, entry: Entry, *, outermost: bool = False) -> Callable[P, R]:
     """`fn`, counted as a sample call each time; a coroutine function opens its side for its whole run.
 
-    With `outermost` a call made directly by another counted sampling function is passed on uncounted (an env inside its wrapper).
+    With `outermost` a call made by another counted env step, or by a function it calls, is passed on uncounted (an env inside its wrapper).
     """
     remember(fn, runtime.sampling_codes)
     if getattr(getattr(fn, "__code__", None), "co_flags", 0) & COROUTINE:
@@ -70,7 +74,7 @@ def sampling_wrapper(fn: Callable[P, R], runtime: Runtime, entry: Entry, *, oute
         code = _BUILT[key] = compile(text, "<gyrecheck count>", "exec")
     space: dict[str, Any] = {}
     exec(code, space)  # noqa: S102 - our own template, with parameter names of a function that already runs
-    counted = space["build"](fn, entry.cell, entry.look, slow_sample, entry, sys._getframe, runtime.sampling_codes)
+    counted = space["build"](fn, entry.cell, entry.look, slow_sample, entry, sys._getframe, runtime.step_codes)
     remember(counted, runtime.sampling_codes)
     return like(counted, fn)
 
@@ -131,13 +135,13 @@ def update_under_sample(runtime: Runtime, label: str, skip: int = 3) -> None:
         runtime.events.write("crossing", inner="training", entry=label, path=side.path_to(under, skip))
 
 
-def begin_update(entry: Entry, args: tuple[object, ...], skip: int = 2) -> None:
+def begin_update(entry: Entry, args: tuple[object, ...], libraries: tuple[str, ...] = ()) -> None:
     """Count an update call: exact call site, turn, crossing, human line."""
     entry.cell[0] = n = entry.cell[0] + 1
     try:
         runtime = entry.runtime
         runtime.turn(entry.role)
-        runtime.shard.site(f"C T {entry.role} {side.place(sys._getframe(skip))}")[0] += 1
+        runtime.shard.site(f"C T {entry.role} {side.caller(libraries)}")[0] += 1
         update_under_sample(runtime, entry.label, 4)
         if "log" in runtime.due:
             say("update_call", n, args)

@@ -50,7 +50,11 @@ class Runtime:
         """What to call for a word of `due` before a sampling call; gets the call's positional arguments."""
         self.sampling_codes: set[int] = set()
         """`id` of the code objects of counted sampling functions: comparing identities is cheap, hashing code is not."""
+        self.step_codes: set[int] = set()
+        """The same for env steps and their wrappers only."""
         self.update_codes: set[int] = set()
+        self.fetches = False
+        """Whether `update_codes` holds functions that fetch training batches, whose frames are looked for in each phase."""
         self.entries: dict[str, dict[str, Entry]] = {"S": {}, "T": {}}
         self.seen = {"marked": 0, "hooked": 0}
         """Sample calls at the update before, for marked and for hooked updates."""

@@ -1,0 +1,148 @@
+"""Finds the environments of a program: classes of known libraries by their base, the program's own by their methods.
+
+The program's own classes are looked for whenever something that comes before sampling happens (a parameter is made, an optimizer is made,
+a network is called): there is no event for "a class was defined" that a program could not feel.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from gyrecheck.hook.count import like, remember, sampling_wrapper
+
+TYPE_CHECKING = False  # importing `typing` costs more than this package; type checkers know the name
+if TYPE_CHECKING:
+    from typing import Any
+
+    from gyrecheck.hook.runtime import Runtime
+
+_REQUIRED = 2
+"""`self` and the action: what an optimizer's or a scheduler's `step` does not ask for."""
+
+
+class Environments:
+    """The counted environment classes of one process."""
+
+    def __init__(self, runtime: Runtime, words: dict[str, list[str]]) -> None:
+        self.runtime = runtime
+        self.steps, self.resets = tuple(words["step"]), tuple(words["reset"])
+        self.never = tuple(words.get("never", ()))
+        self.sizes: dict[str, int] = {}
+        self.classes: set[int] = set()
+        self.forbidden: tuple[type, ...] = ()
+        self.subclasses = 0
+        self.foreign = (sys.base_prefix, sys.prefix, "<frozen")
+
+    def look(self, *, deep: bool = False) -> None:
+        """Wrap what has been defined since the last look in the program's own modules; `deep` also finds classes inside functions."""
+        for name, module in tuple(sys.modules.items()):
+            space = getattr(module, "__dict__", None)
+            if space is None or self.sizes.get(name) == len(space):
+                continue
+            if name != "__main__" and not self._own(module):
+                self.sizes[name] = len(space)
+                continue
+            self.sizes[name] = len(space)
+            for value in tuple(space.values()):
+                if isinstance(value, type) and getattr(value, "__module__", None) == name:
+                    self.consider(value)
+        if deep:
+            for value in object.__subclasses__():
+                home = sys.modules.get(getattr(value, "__module__", ""))
+                if home is not None and (home.__name__ == "__main__" or self._own(home)):
+                    self.consider(value)
+
+    def consider(self, kind: type) -> None:
+        """Count the steps of a class if it is an environment; its bases too, where they are the program's own."""
+        if id(kind) in self.classes:
+            return
+        self.classes.add(id(kind))
+        try:
+            if self._is_environment(kind):
+                self.wrap(kind)
+        except Exception:
+            pass
+
+    def follow(self, base: type) -> None:
+        """Count the steps of every class below a library's base, now and when it is defined."""
+        for kind in _below(base):
+            self.wrap(kind)
+        given = base.__dict__.get("__init_subclass__")
+        wrap = self.wrap
+
+        def __init_subclass__(cls: type, **named: Any) -> None:  # noqa: N807 - the method of that name
+            if given is not None:
+                given.__get__(None, cls)(**named)
+            else:
+                super(base, cls).__init_subclass__(**named)
+            wrap(cls)
+
+        try:
+            base.__init_subclass__ = classmethod(__init_subclass__)  # type: ignore[assignment, arg-type]
+        except Exception:
+            pass
+
+    def wrap(self, kind: type) -> None:
+        """Count `step` and `reset` where the class itself defines them."""
+        try:
+            for name in self.steps:
+                fn = kind.__dict__.get(name)
+                code = getattr(fn, "__code__", None)
+                if code is None or id(code) in self.runtime.step_codes:
+                    continue
+                entry = self.runtime.entry("S", "env.step", f"{kind.__module__}.{kind.__qualname__}.{name}")
+                remember(fn, self.runtime.step_codes)
+                counted = sampling_wrapper(fn, self.runtime, entry, outermost=True)  # type: ignore[arg-type]
+                remember(counted, self.runtime.step_codes)
+                setattr(kind, name, counted)
+            for name in self.resets:
+                fn = kind.__dict__.get(name)
+                if getattr(fn, "__code__", None) is not None and not hasattr(fn, "__gyrecheck__"):
+                    setattr(kind, name, self._reset(fn))
+        except Exception:
+            pass
+
+    def _reset(self, fn: Any) -> Any:
+        cell = self.runtime.cells["reset_calls"]
+
+        def reset(*args: Any, **kwargs: Any) -> Any:
+            cell[0] += 1
+            return fn(*args, **kwargs)
+
+        reset.__gyrecheck__ = True  # type: ignore[attr-defined]
+        return like(reset, fn)
+
+    def _is_environment(self, kind: type) -> bool:
+        if not self.forbidden:
+            self.forbidden = tuple(found for found in (_resolve(name) for name in self.never) if isinstance(found, type))
+        if self.forbidden and issubclass(kind, self.forbidden):
+            return False
+        if not any(callable(getattr(kind, name, None)) for name in self.resets):
+            return False
+        for name in self.steps:
+            code = getattr(kind.__dict__.get(name), "__code__", None)
+            if code is None:
+                continue
+            optional = len(getattr(kind.__dict__[name], "__defaults__", None) or ())
+            if code.co_argcount - optional >= _REQUIRED:
+                return True
+        return False
+
+    def _own(self, module: Any) -> bool:
+        file = getattr(module, "__file__", None)
+        return bool(file) and not file.startswith(self.foreign) and "site-packages" not in file and "/gyrecheck/hook/" not in file
+
+
+def _below(base: type) -> list[type]:
+    found, queue = [], [base]
+    while queue:
+        for kind in queue.pop().__subclasses__():
+            if kind not in found:
+                found.append(kind)
+                queue.append(kind)
+    return found
+
+
+def _resolve(path: str) -> object:
+    module, _, name = path.rpartition(".")
+    return getattr(sys.modules.get(module), name, None)

@@ -1,0 +1,220 @@
+"""Which network acts, and whether it is the one that is trained: looked at in the first sampling calls after an update.
+
+A forward hook is on only between an update and those calls, for the first `ALWAYS` phases and every `SOMETIMES`-th after that; it is never
+switched while a compiler is at work. The modules called last before an env step (or a draw from a distribution, where the program
+has no env) are the acting ones.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+
+from gyrecheck.hook import side
+from gyrecheck.hook.count import sample_under_update
+from gyrecheck.hook.networks import compiling, counterpart, differing, fingerprint, parameters_of, roots_of, shape_of
+from gyrecheck.hook.updates import held_by
+
+TYPE_CHECKING = False  # importing `typing` costs more than this package; type checkers know the name
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from gyrecheck.hook.runtime import Runtime
+    from gyrecheck.hook.updates import Updates
+
+ALWAYS = 64
+SOMETIMES = 32
+WAIT = 16
+"""Sampling calls to wait for a forward pass before a phase is given up."""
+GRAPHS = 256
+"""Recorded forwards that are followed to see whether a backward pass returns to them."""
+FIRINGS = 512
+"""Module calls after which a window that saw no sampling call closes."""
+
+
+class Phases:
+    """The sampling phases of one process: from one update to the next."""
+
+    def __init__(self, runtime: Runtime, updates: Updates, register: Callable[..., Any], libraries: tuple[str, ...]) -> None:
+        self.runtime, self.updates, self.register, self.libraries = runtime, updates, register, libraries
+        self.number = 0
+        self.waited = 0
+        self.fired: list[weakref.ref[Any]] = []
+        self.graphs: list[int] = []
+        """For each of `fired` its place in `used`; -1 where no graph was recorded or followed."""
+        self.used: list[bool] = []
+        self.waiting: list[int] = []
+        self.graph_site = ""
+        self.asked = False
+        """The networks of this phase's first env step are noted; those of the second will confirm which of them act."""
+        self.acting: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.glance: Callable[[], None] = lambda: None
+        """Looks for environments that were defined meanwhile."""
+        self.left = 0
+        self.handle: Any = None
+        self.loads: weakref.WeakKeyDictionary[Any, list[int]] = weakref.WeakKeyDictionary()
+        """Of each module that was loaded: how often, and the version it had then."""
+        runtime.watchers["phase"] = self.before_sample
+        runtime.renewers.append(self._renew)
+        self.open()
+
+    def _renew(self) -> None:
+        self.number = self.waited = 0
+        self.open()
+
+    def open(self) -> None:
+        """Begin to watch for the acting network."""
+        if self.number >= ALWAYS and self.number % SOMETIMES:
+            self.runtime.unwant("phase")
+            return
+        self.left, self.waited = FIRINGS, 0
+        self.fired.clear()
+        self.graphs.clear()
+        self.runtime.want("phase")
+        if self.handle is None and not compiling():
+            self.handle = self.register(self._fire)
+
+    def close(self) -> None:
+        """Stop watching until the next update."""
+        self.runtime.unwant("phase")
+        self.fired.clear()
+        self.graphs.clear()
+        if self.handle is not None and not compiling():
+            self.handle.remove()
+            self.handle = None
+
+    def after_update(self) -> None:
+        """An optimizer has stepped: what was called so far was training's."""
+        if self.asked:  # a phase of one env step
+            self.asked = False
+            self.number += 1
+        if self.handle is None and self.number >= ALWAYS:
+            self.number += 1  # phases that were not watched are counted as updates
+        self.open()
+
+    def _fire(self, module: Any, given: Any, result: Any) -> None:
+        """Global forward hook: remember which modules were called, newest last, and whether a graph was recorded."""
+        del given
+        try:
+            self.left -= 1
+            if self.left < 0:
+                self.fired.clear()
+                self.graphs.clear()
+                if self.left < -FIRINGS:
+                    self.close()
+                return
+            first = result[0] if isinstance(result, tuple) and result else result
+            node = getattr(first, "grad_fn", None)
+            mark = -1
+            if node is not None and len(self.used) < GRAPHS:
+                mark = len(self.used)
+                self.used.append(False)
+                node.register_prehook(_Follower(self.used, mark))
+            self.fired.append(weakref.ref(module))
+            self.graphs.append(mark)
+        except Exception:
+            pass
+
+    def _judge_graphs(self) -> None:
+        """An update has passed since these forwards were recorded while sampling: did any backward pass come back to them?"""
+        unused = [mark for mark in self.waiting if not self.used[mark]]
+        if self.waiting:
+            self.runtime.events.write("graphs", used=len(self.waiting) - len(unused), unused=len(unused), site=self.graph_site)
+        self.waiting.clear()
+
+    def before_sample(self, given: tuple[Any, ...], by: str = "step") -> None:
+        """Before an env step: the modules fired since the update belong to the acting network."""
+        del given
+        self.waited += 1
+        if self.waited == 1:
+            self._judge_graphs()
+            if self.runtime.fetches and by == "step":
+                sample_under_update(self.runtime, "env.step")
+        fired = [m for m in (ref() for ref in reversed(self.fired)) if m is not None]
+        if not fired:
+            if self.waited >= WAIT:
+                self.close()
+            return
+        roots = roots_of(fired)
+        if self.asked:
+            self._confirm(roots)
+            return
+        try:
+            if self.graphs and self.graphs[-1] >= 0 and by == "step":
+                self.waiting.append(self.graphs[-1])
+                self.graph_site = side.caller(self.libraries, 3)
+            known = [root for root in roots if root in self.acting]
+            for root in known or roots:
+                self.record(root, by)
+            self.asked = not known and by == "step"
+        finally:
+            self.fired.clear()
+            self.graphs.clear()
+            if not self.asked:
+                self.number += 1
+                self.close()
+
+    def _confirm(self, roots: list[Any]) -> None:
+        """What was called between two env steps acts; what else was called since the update may have been an evaluation."""
+        self.asked = False
+        self.acting.update(roots)
+        self.runtime.events.write("acting", n=self.number, nets=[id(root) & 0xFFFFFF for root in roots])
+        self.number += 1
+        self.close()
+
+    def before_draw(self) -> None:
+        """Before a draw from a distribution: who acts, in a program without an env."""
+        self.glance()
+        torch = sys.modules.get("torch")
+        has_env = any(entry.role == "env.step" for entry in self.runtime.entries["S"].values())
+        if not has_env and torch is not None and not torch.is_grad_enabled():
+            self.before_sample((), "draw")
+
+    def end(self) -> None:
+        """At the end of the process."""
+        if self.updates.steps:
+            self._judge_graphs()
+
+    def record(self, root: Any, by: str) -> None:
+        """One event: the acting module, its weights, and how they relate to what the optimizers hold."""
+        acting = parameters_of(root)
+        if not acting:
+            return
+        loads = self.loads.get(root, [0, -1])
+        fields: dict[str, Any] = {}
+        ours = {id(p) for p in acting}
+        best: tuple[int, int, int, float] | None = None  # optimizer, tensors compared, differing, gap
+        for optimizer, state in tuple(self.updates.optimizers.items()):
+            held = held_by(optimizer)
+            shared = sum(id(p) in ours for p in held)
+            if shared:
+                best = (state.number, shared, 0, 0.0)
+                fields["same"] = True
+                break
+            for mine, theirs in counterpart(acting, held):
+                count, gap = differing(mine, theirs)
+                if best is None or (len(mine) - count, len(mine)) > (best[1] - best[2], best[1]):
+                    best = (state.number, len(mine), count, gap)
+                    fields["trained_fp"] = fingerprint(theirs)
+        if best is not None:
+            fields.update(opt=best[0], of=best[1], differ=best[2], gap=float(f"{best[3]:.4g}"))
+        noisy = [type(m).__name__ for m in root.modules() if m.training and getattr(m, "p", 0) and "Dropout" in type(m).__name__]
+        self.runtime.events.write(
+            "phase", n=self.number, version=self.updates.steps, by=by, module=type(root).__name__, net=id(root) & 0xFFFFFF,
+            params=len(acting), form=shape_of(acting), fp=fingerprint(acting), loads=loads[0], loaded_at=loads[1],
+            noisy=noisy[:4], site=side.caller(self.libraries, 4), **fields,
+        )  # fmt: skip
+
+
+class _Follower:
+    """Notes that a backward pass has come to a recorded forward."""
+
+    __slots__ = ("place", "used")
+
+    def __init__(self, used: list[bool], place: int) -> None:
+        self.used, self.place = used, place
+
+    def __call__(self, gradients: Any) -> None:
+        del gradients
+        self.used[self.place] = True

@@ -1,0 +1,243 @@
+"""What the training side does, seen from its own calls: steps without gradients, gradients used twice or cleared unused, the schedule.
+
+Every first occurrence and every power of two of a fact is one event line with the count so far, so a process that is killed has said what
+was known. All functions are called by wrappers and hooks that swallow whatever goes wrong here.
+"""
+
+from __future__ import annotations
+
+import weakref
+
+from gyrecheck.hook import side
+from gyrecheck.hook.count import begin_update, remember
+
+TYPE_CHECKING = False  # importing `typing` costs more than this package; type checkers know the name
+if TYPE_CHECKING:
+    from contextvars import Token
+    from typing import Any
+
+    from gyrecheck.hook.runtime import Runtime
+
+FIRST = 64
+"""Steps of one optimizer on a device other than the CPU whose gradients are looked at; then every 64th, since a look waits for the device."""
+
+
+class OptimizerState:
+    """One optimizer: what happened to its gradients since its last step."""
+
+    def __init__(self, number: int, kind: str) -> None:
+        self.number, self.kind = number, kind
+        self.steps = self.looked = 0
+        self.backward = 0
+        """Backward passes since its last step."""
+        self.unstepped = 0
+        """Backward passes since its last step or clearing."""
+        self.stepped_uncleared = False
+        self.pending = False
+        """Gradients that an earlier step has used already are still there and are being added to."""
+        self.counts: dict[str, int] = {}
+        self.peak = 0.0
+        self.zero_rate = 0
+        """Steps in a row, up to now, with the learning rate at 0."""
+        self.said = False
+
+
+class Updates:
+    """The training side of one process."""
+
+    def __init__(self, runtime: Runtime, libraries: tuple[str, ...] = ()) -> None:
+        self.runtime = runtime
+        self.libraries = libraries
+        self.entry = runtime.entry("T", "optimizer.step", "optimizer.step")
+        self.optimizers: weakref.WeakKeyDictionary[Any, OptimizerState] = weakref.WeakKeyDictionary()
+        self.schedules: weakref.WeakKeyDictionary[Any, list[int]] = weakref.WeakKeyDictionary()
+        self.steps = 0
+        """Steps of all optimizers of this process: the policy version as the hook counts it."""
+        self.backwards = 0
+        self.token: Token[str] | None = None
+        runtime.renewers.append(self._renew)
+
+    def _renew(self) -> None:
+        self.steps = self.backwards = 0
+        for state in self.optimizers.values():
+            state.steps = state.looked = 0
+            state.counts.clear()
+
+    def made(self, optimizer: Any) -> None:
+        """An optimizer exists now."""
+        state = self._state(optimizer)
+        if not state.said:
+            state.said = True
+            tensors = held_by(optimizer)
+            self.runtime.events.write(
+                "optimizer", i=state.number, cls=state.kind, params=len(tensors), site=side.caller(self.libraries, 3)
+            )
+
+    def before_step(self, optimizer: Any, given: tuple[object, ...], named: dict[str, object]) -> None:
+        """Before `optimizer.step()`: count, and look at the gradients it is about to use."""
+        runtime, state = self.runtime, self._state(optimizer)
+        self._close()
+        begin_update(self.entry, (), self.libraries)
+        self.token = side.OPEN.set(side.TRAINING)
+        runtime.cells["optimizer_steps"][0] += 1
+        closure = len(given) > 1 or named.get("closure") is not None
+        if closure:
+            return
+        number = state.steps + 1
+        size = self._gradient(optimizer, state)
+        if size is not None:
+            state.looked += 1
+            if size == "none":
+                self._say(state, "empty_step", number, why="none")
+            elif size == "zero":
+                self._say(state, "empty_step", number, why="zero", backward=state.backward)
+            elif size == "nan":
+                self._say(state, "nan_step", number)
+            elif not state.backward and state.steps and self.backwards:
+                self._say(state, "same_gradients", number)
+            elif state.pending:
+                self._say(state, "uncleared", number)
+        self._rate(optimizer, state)
+
+    def after_step(self, optimizer: Any) -> None:
+        """After `optimizer.step()`: a new version of the weights; the next sampling call begins a new phase."""
+        state = self._state(optimizer)
+        state.steps += 1
+        state.backward = state.unstepped = 0
+        state.stepped_uncleared, state.pending = True, False
+        for other in self.optimizers.values():
+            other.unstepped = 0
+        self.steps += 1
+        self._close()
+        self.runtime.want("phase")
+
+    def before_backward(self) -> None:
+        """Before a backward pass."""
+        self.backwards += 1
+        self.runtime.cells["backward_calls"][0] += 1
+        for optimizer, state in tuple(self.optimizers.items()):
+            if state.stepped_uncleared:
+                if _size(held_by(optimizer), first=True) == "some":
+                    state.pending = True
+                else:
+                    state.stepped_uncleared = state.pending = False
+            state.backward += 1
+            state.unstepped += 1
+
+    def cleared(self, optimizer: Any) -> None:
+        """Gradients of an optimizer are about to be cleared."""
+        state = self._state(optimizer)
+        self.runtime.cells["zero_grad_calls"][0] += 1
+        if state.unstepped and _size(held_by(optimizer), first=True) == "some":
+            others = (o for o in tuple(self.optimizers) if o is not optimizer)
+            if not any(_size(held_by(o), first=True) == "some" for o in others):
+                self._say(state, "cleared_unused", state.unstepped, add=state.unstepped, total=self.backwards)
+        state.unstepped = 0
+        state.stepped_uncleared = state.pending = False
+
+    def module_cleared(self, module: Any) -> None:
+        """`module.zero_grad()`: the same for every optimizer that holds one of its parameters."""
+        first = next(iter(module.parameters()), None)
+        for optimizer in tuple(self.optimizers):
+            if first is not None and any(first is p for p in held_by(optimizer)):
+                self.cleared(optimizer)
+
+    def clipped(self) -> None:
+        """Gradients are clipped: too late when their step has been made already."""
+        states = list(self.optimizers.values())
+        if states and all(s.steps and not s.backward for s in states) and self.backwards:
+            self._say(states[0], "late_clip", states[0].steps, total=states[0].steps)
+
+    def scheduled(self, scheduler: Any, horizons: dict[str, str]) -> None:
+        """A schedule has advanced by one."""
+        counts = self.schedules.setdefault(scheduler, [-1, self.runtime.samples, self.steps, 0])  # its construction makes the first call
+        counts[0] += 1
+        self.runtime.cells["scheduler_calls"][0] += counts[0] > 0
+        name = type(scheduler).__name__
+        if counts[0] > 0 and counts[0] & (counts[0] - 1) == 0:
+            self.runtime.events.write(
+                "schedule", cls=name, n=counts[0], samples=self.runtime.samples - counts[1], steps=self.steps - counts[2],
+                site=side.caller(self.libraries, 3),
+            )  # fmt: skip
+        horizon = getattr(scheduler, horizons.get(name, "-"), None)
+        if isinstance(horizon, int) and horizon > 0 and counts[0] > horizon and not counts[3]:
+            counts[3] = 1
+            self.runtime.events.write(
+                "horizon", cls=name, horizon=horizon, n=counts[0], steps=self.steps - counts[2], site=side.caller(self.libraries, 3)
+            )
+
+    def summary(self) -> None:
+        """At the end of the process: the totals that the events before could only give up to a power of two."""
+        for state in tuple(self.optimizers.values()):
+            self.runtime.events.write(
+                "totals", i=state.number, cls=state.kind, steps=state.steps, looked=state.looked, zero_rate=state.zero_rate,
+                backwards=self.backwards, **{f"n_{key}": value for key, value in state.counts.items()},
+            )  # fmt: skip
+        for scheduler, counts in tuple(self.schedules.items()):
+            self.runtime.events.write(
+                "schedule", cls=type(scheduler).__name__, n=counts[0], samples=self.runtime.samples - counts[1],
+                steps=self.steps - counts[2], last=True,
+            )  # fmt: skip
+
+    def _state(self, optimizer: Any) -> OptimizerState:
+        state = self.optimizers.get(optimizer)
+        if state is None:
+            state = self.optimizers[optimizer] = OptimizerState(len(self.optimizers), type(optimizer).__name__)
+            remember(type(optimizer).step, self.runtime.update_codes)
+        return state
+
+    def _close(self) -> None:
+        if self.token is not None:
+            token, self.token = self.token, None
+            self.runtime.unwant("update")
+            try:
+                side.OPEN.reset(token)
+            except ValueError:  # stepped in another context
+                side.OPEN.set("")
+
+    def _say(self, state: OptimizerState, fact: str, number: int, add: int = 1, **more: Any) -> None:
+        before = state.counts.get(fact, 0)
+        state.counts[fact] = after = before + add
+        if after <= FIRST or after.bit_length() > before.bit_length():
+            place = side.caller(self.libraries, 4)
+            self.runtime.events.write(fact, i=state.number, step=number, n=after, at_step=state.steps, site=place, **more)
+
+    def _gradient(self, optimizer: Any, state: OptimizerState) -> str | None:
+        tensors = held_by(optimizer)
+        device = getattr(getattr(tensors[0], "device", None), "type", "") if tensors else ""
+        if device != "cpu" and state.steps >= FIRST and state.steps % FIRST:
+            return None
+        return _size(tensors)
+
+    def _rate(self, optimizer: Any, state: OptimizerState) -> None:
+        rates = [group.get("lr", 0.0) for group in optimizer.param_groups]
+        top = max((float(rate) for rate in rates), default=0.0)
+        state.peak = max(state.peak, top)
+        if top != 0.0:
+            state.zero_rate = 0
+        elif state.peak > 0.0:
+            state.zero_rate += 1
+            if state.zero_rate & (state.zero_rate - 1) == 0:
+                self.runtime.events.write("zero_rate", i=state.number, n=state.zero_rate, step=state.steps + 1)
+
+
+def held_by(optimizer: Any) -> list[Any]:
+    """The parameters of an optimizer in its own order."""
+    return [p for group in optimizer.param_groups for p in group["params"]]
+
+
+def _size(tensors: list[Any], *, first: bool = False) -> str:
+    """`none` (no gradient at all), `zero` (all exactly 0), `some`, or `nan`; looks no further than the first that is not 0."""
+    seen = False
+    for tensor in tensors:
+        grad = tensor.grad
+        if grad is None:
+            continue
+        seen = True
+        grad = grad.detach()
+        total = float((grad.float() if grad.element_size() < 4 else grad).abs().sum())  # half precision overflows in the sum
+        if total != 0.0:
+            return "some" if total - total == 0.0 else "nan"
+        if first and len(tensors) > 8:
+            break
+    return "zero" if seen else "none"

@@ -1,0 +1,65 @@
+"""What the hook touches in a running program: `rules/hooks.toml`, compiled to JSON for the hooked process, which reads no TOML."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+from gyrecheck.rulebook.locate_rules import rule_file
+from gyrecheck.rulebook.toml_table import load_table
+
+Role = Literal[
+    "optimizer.make", "optimizer.zero_grad", "module.zero_grad", "weights.load", "loss.backward", "grad.clip", "scheduler.step",
+    "policy.act", "optimizer.step.before", "optimizer.step.after", "policy.forward", "model.make", "batch.fetch", "env.step",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A thing inside a module, and what it does."""
+
+    module: str
+    target: str
+    role: Role
+
+
+@dataclass(frozen=True, slots=True)
+class Environments:
+    """What makes a class an environment: one method of each list, and no base of `never`. `copies`: attributes that count the envs of a batch."""
+
+    step: tuple[str, ...]
+    reset: tuple[str, ...]
+    never: tuple[str, ...] = ()
+    copies: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HookTable:
+    """All of `rules/hooks.toml`."""
+
+    wraps: tuple[Target, ...]
+    registers: tuple[Target, ...]
+    fetches: tuple[Target, ...]
+    bases: tuple[Target, ...]
+    environments: Environments
+    horizons: dict[str, str]
+    libraries: tuple[str, ...]
+    unhooked: dict[str, str]
+
+
+@cache
+def load_hook_table() -> HookTable:
+    """The table.
+
+    Raises:
+        RuleError: the file does not load.
+    """
+    return load_table(rule_file("hooks.toml"), HookTable)
+
+
+def compiled() -> str:
+    """The table as JSON."""
+    return json.dumps(dataclasses.asdict(load_hook_table()))
