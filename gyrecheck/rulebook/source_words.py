@@ -35,10 +35,17 @@ class SourceWords:
     stackers: tuple[str, ...]
     swappers: tuple[str, ...]
     dtypes: dict[str, str] = field(default_factory=dict)
+    axes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """`batch` and `time`: names of these axes."""
 
     def is_batch(self, name: str) -> bool:
         """Whether a variable or parameter of this name holds a record or a batch."""
         return matches(name, self.batches) and not matches(name, self.not_batches)
+
+    def order_of(self, axes: tuple[str, ...]) -> str:
+        """`BT` or `TB` where the first two axes are named as batch and time, else empty."""
+        kinds = ["B" if name in self.axes.get("batch", ()) else "T" if name in self.axes.get("time", ()) else "" for name in axes[:2]]
+        return "".join(kinds) if kinds in (["B", "T"], ["T", "B"]) else ""
 
 
 def matches(name: str, patterns: tuple[str, ...]) -> bool:
