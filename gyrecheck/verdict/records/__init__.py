@@ -1,0 +1,1 @@
+"""Questions to trajectory records: each reads batches once, in constant memory, and answers with findings."""

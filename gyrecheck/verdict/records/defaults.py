@@ -1,0 +1,240 @@
+"""Values that were not measured: defaults in some records, failures kept as samples, constant fields, the same sample twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from gyrecheck.model.fields import Kind, State
+from gyrecheck.model.finding import Finding, Severity
+from gyrecheck.verdict.records.question import Case, Question, show
+from gyrecheck.verdict.records.ranges import Ranges
+from gyrecheck.verdict.records.view import View, lead, rank
+
+NEVER_ALL_ZERO = ("value", "advantage", "obs", "next_obs", "return", "entropy")
+CONTINUOUS = ("value", "logprob", "entropy", "advantage", "return", "reward")
+DEFAULTS = (0.0, -1.0, 1.0)
+
+
+class Failures(Question):
+    """Records that say they failed, or hold no answer, and yet carry a reward as if measured."""
+
+    about = "failures kept as samples"
+    needs = (("reward", "status"), ("reward", "tokens"), ("reward", "action"))
+
+    def __init__(self) -> None:
+        self.failed = Ranges()
+        self.failed_seen: list[tuple[int, str]] = []
+        self.blank = Ranges()
+        self.blank_seen: list[tuple[int, str]] = []
+        self.rows = 0
+
+    def feed(self, view: View) -> None:
+        """Read one batch."""
+        reward = view.number("reward")
+        if reward is None:
+            return
+        self.rows += view.rows
+        measured = np.isfinite(reward)
+        refused = view.flag("dropped")
+        if refused is not None:
+            measured &= ~refused
+        mask = view.column("mask")
+        if mask is not None and mask.kind is not Kind.TEXT:
+            counts = np.asarray(mask.counts)
+            row = np.repeat(np.arange(view.rows), counts)
+            on = np.bincount(row[np.nan_to_num(np.asarray(mask.flat).astype(np.float64)) != 0], minlength=view.rows)
+            measured &= (on > 0) | (counts == 0)
+        words = view.words("status")
+        if words is not None:
+            bad = view.contract.words.get("failed", frozenset())
+            failed = measured & np.array([word in bad if word else False for word in words])
+            if failed.any():
+                self.failed.add(view.path, view.records[failed])
+                at = int(failed.argmax())
+                self.failed_seen.append((int(view.records[at]), f"{view.roles.key('status')} {words[at]!r}, {view.roles.key('reward')} {show(reward[at])}"))
+        tokens = view.column("tokens")
+        if tokens is not None and rank(tokens) >= 1 and tokens.kind is not Kind.TEXT:
+            blank = measured & (lead(tokens) == 0)
+            if blank.any():
+                self.blank.add(view.path, view.records[blank])
+                at = int(blank.argmax())
+                self.blank_seen.append((int(view.records[at]), f"no tokens, {view.roles.key('reward')} {show(reward[at])}"))
+
+    def answer(self, case: Case) -> Iterator[Finding]:
+        """Where a failure stands as a sample."""
+        key = case.roles.key("reward")
+        if self.failed:
+            text = f"{self.failed.rows} of {self.rows} records failed and stand as samples with a reward: {self.failed_seen[0][1]}; the failure is learnt from as an outcome"
+            yield case.finding("GYR343", text, where=self.failed, role="reward", evidence=self.failed_seen, severity=Severity.WARNING)
+        if self.blank:
+            text = f"{self.blank.rows} of {self.rows} records hold no tokens and a `{key}`: {self.blank_seen[0][1]}; a placeholder in place of a sample"
+            yield case.finding("GYR343", text, where=self.blank, role="tokens", evidence=self.blank_seen, severity=Severity.WARNING)
+
+
+class FilledIn(Question):
+    """Exact defaults in some records of a field that otherwise varies, and fields that are zero throughout."""
+
+    about = "defaults and zero fill"
+
+    def __init__(self) -> None:
+        self.zero: dict[str, bool] = {}
+        self.values: dict[str, int] = {}
+        self.hits: dict[tuple[str, float], Ranges] = {}
+        self.other: dict[tuple[str, float], set[float]] = {}
+        self.rows_with: dict[str, int] = {}
+        self.blank = Ranges()
+        self.blank_possible = False
+        self.rows = 0
+
+    def feed(self, view: View) -> None:
+        """Read one batch."""
+        self.rows += view.rows
+        for role in NEVER_ALL_ZERO:
+            column = view.column(role)
+            if column is None or column.kind not in {Kind.INT, Kind.FLOAT} or not len(np.asarray(column.flat)):
+                continue
+            flat = np.asarray(column.flat)
+            self.values[role] = self.values.get(role, 0) + len(flat)
+            self.zero[role] = self.zero.get(role, True) and not flat.any()
+        self._defaults(view)
+        self._blank(view)
+
+    def _defaults(self, view: View) -> None:
+        ends = [view.flag(role) for role in ("terminated", "truncated", "done")]
+        ended = np.any([flag for flag in ends if flag is not None], axis=0) if any(flag is not None for flag in ends) else np.zeros(view.rows, np.bool_)
+        for role in CONTINUOUS:
+            number = view.number(role)
+            if number is None:
+                continue
+            there = np.isfinite(number)
+            self.rows_with[role] = self.rows_with.get(role, 0) + int(there.sum())
+            for default in DEFAULTS:
+                hit = there & (number == default) & ~ended
+                if hit.any():
+                    self.hits.setdefault((role, default), Ranges()).add(view.path, view.records[hit])
+                others = self.other.setdefault((role, default), set())
+                if len(others) < 64:  # noqa: PLR2004
+                    others.update(np.unique(number[there & (number != default)])[:64].tolist())
+
+    def _blank(self, view: View) -> None:
+        """Rows in which observation, action and log-prob are all zero, while other rows are not."""
+        columns = [view.column(role) for role in ("obs", "logprob")]
+        zero = np.ones(view.rows, np.bool_)
+        for column in columns:
+            if column is None or column.kind not in {Kind.INT, Kind.FLOAT} or len(np.asarray(column.counts)) != view.rows:
+                return
+            counts = np.asarray(column.counts)
+            row = np.repeat(np.arange(view.rows), counts)
+            nonzero = np.bincount(row[np.asarray(column.flat) != 0], minlength=view.rows)
+            zero &= (nonzero == 0) & (counts > 0)
+        self.blank_possible = True
+        self.blank.add(view.path, view.records[zero])
+
+    def answer(self, case: Case) -> Iterator[Finding]:
+        """Zero throughout; the same default in a minority of records; blank rows."""
+        for role, zero in self.zero.items():
+            if zero and self.values[role] >= 8 and role in {"value", "obs", "next_obs", "entropy"}:  # noqa: PLR2004
+                yield case.finding("GYR304", f"`{case.roles.key(role)}` is 0 in all {self.rows} records: zero fill, or never computed", role=role, severity=Severity.WARNING)
+            elif zero and self.values[role] >= 8 and role == "advantage":  # noqa: PLR2004
+                yield case.finding("GYR340", f"no learning signal: `{case.roles.key(role)}` is 0 in all {self.rows} records", role=role, side="training", severity=Severity.WARNING)
+        if self.blank_possible and self.blank and self.blank.rows < 0.9 * self.rows:
+            text = f"{self.blank.rows} of {self.rows} records have an all-zero `{case.roles.key('obs')}` and log-prob 0: placeholder rows"
+            yield case.finding("GYR336", text, where=self.blank, role="obs", severity=Severity.WARNING)
+            return
+        for (role, default), where in self.hits.items():
+            rows = self.rows_with.get(role, 0)
+            others = self.other[role, default]
+            fine = sum(1 for x in others if not float(x * 4).is_integer())
+            if role in {"advantage", "reward", "return"} or where.rows < 2 or where.rows > 0.5 * rows or len(others) < 8 or fine < 0.9 * len(others):  # noqa: PLR2004
+                continue
+            if role == "logprob" and default == 0.0:
+                continue  # judged with the log-probs
+            text = f"`{case.roles.key(role)}` is exactly {show(default)} at {where.rows} of {rows} records and varies in all others: a default in place of a measurement"
+            yield case.finding("GYR304", text, where=where, role=role, severity=Severity.WARNING)
+
+
+class Duplicates(Question):
+    """The same sample written twice, by its name; rows repeated as a whole."""
+
+    about = "duplicates"
+    needs = (("sample_id",), ("trajectory_id",), ("obs", "action"))
+
+    def __init__(self) -> None:
+        self.seen: dict[Any, int] = {}
+        self.twice = Ranges()
+        self.twice_seen: list[tuple[int, str]] = []
+        self.rows = 0
+        self.unique_key = ""
+        self.batches = False
+
+    def feed(self, view: View) -> None:
+        """Read one batch."""
+        role = "sample_id" if view.has("sample_id") else "trajectory_id" if view.has("trajectory_id") and not view.has("step") else ""
+        if role == "" and view.has("trajectory_id"):
+            reward = view.column("reward")
+            role = "trajectory_id" if reward is not None and rank(reward) >= 1 else ""
+        if not role or len(self.seen) > 5_000_000:
+            return
+        labels = view.labels(role)
+        if labels is None:
+            return
+        group = view.labels("group_id")
+        epoch = view.labels("batch_id")
+        self.batches |= epoch is not None
+        self.unique_key = view.roles.key(role)
+        self.rows += view.rows
+        for at, label in enumerate(labels):
+            if label is None:
+                continue
+            key = (label, group[at] if group else None, epoch[at] if epoch else None)
+            first = self.seen.setdefault(key, int(view.records[at]))
+            if first != int(view.records[at]):
+                self.twice.add(view.path, view.records[at : at + 1])
+                if len(self.twice_seen) < 5:  # noqa: PLR2004
+                    self.twice_seen.append((int(view.records[at]), f"{self.unique_key} {label} stands at record {first} already"))
+
+    def answer(self, case: Case) -> Iterator[Finding]:
+        """Names that come again; a name that is never unique is no sample's name."""
+        if self.twice and self.twice.rows <= 0.5 * self.rows:
+            text = f"duplicate samples: `{self.unique_key}` comes again at {self.twice.rows} of {self.rows} records: {self.twice_seen[0][1]}"
+            yield case.finding("GYR337", text, where=self.twice, field=self.unique_key, evidence=self.twice_seen)
+
+
+class FinalObservation(Question):
+    """Cut-off episodes whose last observation is not kept, so that nothing can be bootstrapped."""
+
+    about = "final observation"
+    needs = (("obs", "truncated"),)
+
+    def __init__(self) -> None:
+        self.missing = Ranges()
+        self.ends = 0
+        self.null = False
+
+    def feed(self, view: View) -> None:
+        """Read one batch."""
+        truncated = view.flag("truncated")
+        obs = view.column("obs")
+        if truncated is None or obs is None or obs.kind is Kind.TEXT or not truncated.any():
+            return
+        self.ends += int(truncated.sum())
+        kept = np.zeros(view.rows, np.bool_)
+        for role in ("next_obs", "final_obs", "bootstrap_value"):
+            column = view.column(role)
+            if column is not None:
+                kept |= (np.asarray(column.state) == int(State.PRESENT)) & (np.asarray(column.counts) > 0)
+        reward = view.column("reward")
+        if reward is not None and rank(reward) >= 1:
+            kept |= lead(obs) == lead(reward) + 1
+        missing = truncated & ~kept
+        self.null |= view.has("next_obs") and bool(missing.any())
+        self.missing.add(view.path, view.records[missing])
+
+    def answer(self, case: Case) -> Iterator[Finding]:
+        """A warning where the field is there and left out at cut-offs; a note where the file has none."""
+        if self.missing:
+            text = f"no final observation at {self.missing.rows} of {self.ends} truncated ends: the value of what would have followed cannot be bootstrapped"
+            yield case.finding("GYR345", text, where=self.missing, role="next_obs" if self.null else "obs", severity=Severity.WARNING if self.null else Severity.NOTE)

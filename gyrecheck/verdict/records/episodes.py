@@ -1,0 +1,263 @@
+"""Order of steps, and flags that end episodes: placed, told apart, and consistent."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from gyrecheck.model.finding import Finding, Severity
+from gyrecheck.verdict.records.question import Case, Question
+from gyrecheck.verdict.records.ranges import Ranges
+from gyrecheck.verdict.records.steps import StepReader, Steps
+from gyrecheck.verdict.records.view import View
+
+MAX_EPISODES = 1_000_000
+SHUFFLED = 0.3
+"""Share of steps out of order above which a file is taken as shuffled and its order is not judged."""
+
+
+@dataclass(slots=True)
+class _Episode:
+    last_step: int | None = None
+    length: int = 0
+    record: int = 0
+    ended_at: int = 0
+    terminated: bool = False
+    truncated: bool = False
+    done: bool = False
+    first_flag: bool = False
+    first_record: int = 0
+    second_last_flag: bool = False
+    second_last_record: int = 0
+    path: str = ""
+
+
+class Episodes(Question):
+    """Follows every episode to its end."""
+
+    about = "episodes, steps and end flags"
+    needs = (("terminated",), ("truncated",), ("done",), ("step", "episode_id"))
+
+    def __init__(self) -> None:
+        self.reader = StepReader()
+        self.episodes: dict[int, _Episode] = {}
+        self.order = Ranges()
+        self.order_seen: list[tuple[int, str]] = []
+        self.repeats = Ranges()
+        self.repeats_seen: list[tuple[int, str]] = []
+        self.after = Ranges()
+        self.after_seen: list[tuple[int, str]] = []
+        self.pairs = 0
+        self.steps = 0
+        self.any_true = {"terminated": 0, "truncated": 0, "done": 0}
+        self.both = Ranges()
+        self.contradict = Ranges()
+        self.contradict_seen: list[tuple[int, str]] = []
+        self.done_is_terminated = True
+        self.limit: float = np.nan
+        self.labelled = False
+        self.has_step = False
+        self.has_truncated = False
+        self.flags_seen: set[str] = set()
+
+    def feed(self, view: View) -> None:
+        """Read one batch."""
+        steps = self.reader.read(view)
+        if steps is None or not len(steps) or len(self.episodes) > MAX_EPISODES:
+            return
+        limit = view.number("max_steps")
+        if limit is not None and np.isfinite(limit).any():
+            self.limit = float(np.nanmax(limit))
+        self.labelled |= steps.labelled
+        self.has_step |= steps.step is not None
+        self.steps += len(steps)
+        self._flags(view, steps)
+        starts = np.flatnonzero(np.diff(steps.episode, prepend=-1))
+        ends = np.concatenate((starts[1:], [len(steps)]))
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+            self._one(view, steps, start, end)
+
+    def _flags(self, view: View, steps: Steps) -> None:
+        for role in ("terminated", "truncated", "done"):
+            flag = getattr(steps, role)
+            if flag is not None:
+                self.any_true[role] += int(flag.sum())
+                self.flags_seen.add(role)
+        if steps.terminated is not None and steps.truncated is not None:
+            self.both.add(view.path, np.sort(steps.record[steps.terminated & steps.truncated]))
+        if steps.done is not None and (steps.terminated is not None or steps.truncated is not None):
+            either = np.any([f for f in (steps.terminated, steps.truncated) if f is not None], axis=0)
+            only = steps.terminated if steps.terminated is not None else either
+            self.done_is_terminated &= bool((steps.done == only).all())
+            wrong = steps.done != either
+            if wrong.any():
+                self.contradict.add(view.path, np.sort(steps.record[wrong]))
+                at = int(wrong.argmax())
+                self.contradict_seen.append((int(steps.record[at]), f"done {bool(steps.done[at])}".lower() + ", terminated or truncated " + str(bool(either[at])).lower()))
+
+    def _one(self, view: View, steps: Steps, start: int, end: int) -> None:
+        code = int(steps.episode[start])
+        known = self.episodes.get(code)
+        fresh = known is None
+        episode = known or _Episode(path=view.path, first_record=int(steps.record[start]))
+        self.episodes[code] = episode
+        flags = steps.ends
+        inside = flags[start:end] if flags is not None else np.zeros(end - start, np.bool_)
+        if fresh and steps.labelled:
+            episode.first_flag = bool(inside[0]) and end - start > 1
+        if steps.step is not None:
+            self._steps(view, steps, start, end, episode, fresh=fresh)
+        if episode.ended_at and steps.labelled:
+            self.after.add(view.path, np.sort(steps.record[start:end]))
+            self.after_seen.append((int(steps.record[start]), f"a step of episode {self._name(steps, code)} after its end at record {episode.ended_at}"))
+        hits = np.flatnonzero(inside[:-1])
+        if len(hits) and steps.labelled:
+            stop = start + int(hits[0])
+            self.after.add(view.path, np.sort(steps.record[stop + 1 : end]))
+            self.after_seen.append((int(steps.record[stop + 1]), f"a step of episode {self._name(steps, code)} after its end at record {int(steps.record[stop])}"))
+        if inside.any():
+            episode.ended_at = int(steps.record[start + int(np.flatnonzero(inside)[-1])])
+        if end - start >= 2:
+            episode.second_last_flag = bool(inside[-2])
+            episode.second_last_record = int(steps.record[end - 2])
+        last = end - 1
+        episode.length += end - start
+        episode.record = int(steps.record[last])
+        episode.terminated = bool(steps.terminated[last]) if steps.terminated is not None else False
+        episode.truncated = bool(steps.truncated[last]) if steps.truncated is not None else False
+        episode.done = bool(steps.done[last]) if steps.done is not None else False
+        episode.path = view.path
+
+    def _steps(self, view: View, steps: Steps, start: int, end: int, episode: _Episode, *, fresh: bool) -> None:
+        if steps.step is None:
+            return
+        series = steps.step[start:end]
+        records = steps.record[start:end]
+        if not fresh and episode.last_step is not None:
+            series = np.concatenate(([episode.last_step], series))
+            records = np.concatenate(([episode.record], records))
+        change = np.diff(series)
+        self.pairs += len(change)
+        same = change == 0
+        if same.any():
+            self.repeats.add(view.path, np.sort(records[1:][same]))
+            at = int(same.argmax())
+            self.repeats_seen.append((int(records[at + 1]), f"step {series[at + 1]} again, after record {records[at]}"))
+        wrong = (change != 1) & ~same
+        if not steps.labelled:  # without an id a fall to the start is a new episode
+            wrong &= ~((series[1:] == series.min()) | (series[1:] == 0))
+        if wrong.any():
+            self.order.add(view.path, np.sort(records[1:][wrong]))
+            at = int(wrong.argmax())
+            self.order_seen.append((int(records[at + 1]), f"step {series[at]} at record {records[at]}, then {series[at + 1]}"))
+        episode.last_step = int(series[-1])
+
+    def _name(self, steps: Steps, code: int) -> str:
+        return str(steps.names[code]) if code < len(steps.names) else str(code)
+
+    def unjudged(self, case: Case) -> str:
+        """A shuffled file."""
+        del case
+        return "the order of steps: the records are shuffled" if self._shuffled() else ""
+
+    def _shuffled(self) -> bool:
+        return self.pairs >= 10 and self.order.rows > SHUFFLED * self.pairs  # noqa: PLR2004
+
+    def answer(self, case: Case) -> Iterator[Finding]:
+        """Order first, then flags."""
+        if not self._shuffled():
+            yield from self._order_findings(case)
+            yield from self._placed(case)
+        yield from self._time_limit(case)
+        yield from self._told_apart(case)
+
+    def _order_findings(self, case: Case) -> Iterator[Finding]:
+        key = case.roles.key("step")
+        if self.order:
+            back = sum("then" in text for _, text in self.order_seen)
+            del back
+            yield case.finding("GYR310", f"`{key}` skips or runs backwards inside an episode at {self.order.rows} of {self.steps} steps: {self.order_seen[0][1]}", where=self.order, role="step", evidence=self.order_seen)
+        if self.repeats and self.repeats.rows < self.pairs:
+            yield case.finding("GYR337", f"`{key}` repeats inside an episode at {self.repeats.rows} of {self.steps} steps: {self.repeats_seen[0][1]}: written twice", where=self.repeats, role="step", evidence=self.repeats_seen)
+
+    def _placed(self, case: Case) -> Iterator[Finding]:
+        """Flags one row late, one row early, or rows after an end."""
+        if not self.labelled:
+            return
+        flag = next((case.roles.key(role) for role in ("terminated", "done", "truncated") if case.roles.key(role)), "done")
+        done = [e for e in self.episodes.values() if e.length >= 2]
+        ended = [e for e in done if e.terminated or e.truncated or e.done]
+        late = [e for e in done if e.first_flag]
+        early = [e for e in done if e.second_last_flag]
+        # the last episode may have ended in any way
+        if len(late) >= 2 and len(late) >= len(done) - 2 and len(ended) <= 1:
+            where = Ranges()
+            for e in late:
+                where.add(e.path, np.array([e.first_record]))
+            yield case.finding("GYR328", f"`{flag}` stands one row late: it is true at the first step of {len(late)} of {len(done)} episodes and not at the last step of the episode before", where=where, role=self._flag_role(case))
+            return
+        if len(early) >= 2 and len(early) >= len(done) - 1 and not ended:
+            where = Ranges()
+            for e in early:
+                where.add(e.path, np.array([e.second_last_record]))
+            yield case.finding("GYR328", f"`{flag}` stands one row early: it is true at the last but one step of {len(early)} of {len(done)} episodes", where=where, role=self._flag_role(case))
+            return
+        if self.after:
+            some = f": {self.after_seen[0][1]}"
+            yield case.finding("GYR328", f"{self.after.rows} steps follow the end of their own episode{some}; the flag stands too early, or the episode's id was not advanced", where=self.after, role=self._flag_role(case), evidence=self.after_seen)
+        inner = list(self.episodes.values())
+        silent = [e for e in inner[:-1] if not (e.terminated or e.truncated or e.done)]
+        if self.flags_seen and len(inner) >= 4 and len(silent) == len(inner) - 1 and not any(self.any_true.values()):
+            yield case.finding("GYR328", f"no end flag is ever true although {len(inner)} episodes follow one another", role=self._flag_role(case), severity=Severity.WARNING)
+        elif self.flags_seen and len(inner) >= 4 and silent and len(silent) <= 0.34 * len(inner) and not self.after:
+            where = Ranges()
+            for e in silent:
+                where.add(e.path, np.array([e.record]))
+            yield case.finding("GYR328", f"{len(silent)} of {len(inner)} episodes stop without an end flag while others follow: cut off by the end of a rollout, or a flag that was lost", where=where, role=self._flag_role(case), severity=Severity.NOTE)
+
+    @staticmethod
+    def _flag_role(case: Case) -> str:
+        return next((role for role in ("terminated", "done", "truncated") if case.roles.key(role)), "")
+
+    def _time_limit(self, case: Case) -> Iterator[Finding]:
+        """Several episodes end at exactly the same longest length, as terminations, and nothing is ever truncated."""
+        if self.any_true["truncated"]:
+            return
+        ended = [e for e in self.episodes.values() if e.terminated or e.done]
+        if len(ended) < 2:
+            return
+        lengths = Counter(e.length for e in ended)
+        longest = max(lengths)
+        hits = [e for e in ended if e.length == longest]
+        declared = bool(np.isfinite(self.limit)) and longest == self.limit
+        varied = len(lengths) >= 2
+        if longest < 3 or not ((declared and hits) or (varied and len(hits) >= 3) or (varied and len(hits) == 2 and longest % 10 == 0)):
+            return
+        where = Ranges()
+        for e in sorted(hits, key=lambda e: e.record):
+            where.add(e.path, np.array([e.record]))
+        limit = f", which is the declared limit `{case.roles.key('max_steps')}`" if declared else ""
+        if "terminated" in self.flags_seen:
+            flag = case.roles.key("terminated")
+            missing = f"`{case.roles.key('truncated')}` is never true in the file" if "truncated" in self.flags_seen else "there is no `truncated` field"
+            text = f"done confusion: {len(hits)} episodes end at exactly the same longest length ({longest} steps{limit}) with {flag}=true; {missing}: very likely a time limit reported as termination"
+            yield case.finding("GYR329", text, where=where, role="terminated", severity=Severity.WARNING)
+        else:
+            text = f"merged done: {len(hits)} episodes end at exactly the same longest length ({longest} steps{limit}) and `{case.roles.key('done')}` does not say whether by a time limit"
+            yield case.finding("GYR309", text, where=where, role="done", severity=Severity.WARNING)
+
+    def _told_apart(self, case: Case) -> Iterator[Finding]:
+        if self.flags_seen == {"done"} and self.any_true["done"]:
+            yield case.finding("GYR309", f"`{case.roles.key('done')}` does not tell terminated from truncated: a value cannot be bootstrapped at cut-offs alone", role="done", severity=Severity.NOTE)
+        both = self.both.rows
+        if both >= 2 and both == self.any_true["terminated"] == self.any_true["truncated"]:
+            text = f"terminated and truncated are both true at all {both} ends: one is a copy of the other, so they are not told apart"
+            yield case.finding("GYR309", text, where=self.both, role="truncated", severity=Severity.WARNING)
+        if self.contradict:
+            if self.done_is_terminated:
+                return
+            text = f"`{case.roles.key('done')}` is not terminated or truncated at {self.contradict.rows} steps: {self.contradict_seen[0][1]}"
+            yield case.finding("GYR330", text, where=self.contradict, role="done", evidence=self.contradict_seen)

@@ -1,0 +1,166 @@
+"""All questions over one pass of the records: findings, the ratio's verdict, and what could not be judged and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from gyrecheck.model.fields import RecordBatch
+from gyrecheck.model.finding import Finding, Severity, Table, Verdict
+from gyrecheck.rulebook.codes import Code
+from gyrecheck.rulebook.contract import Contract, RoleMap
+from gyrecheck.rulebook.ratio_limits import RatioLimits
+from gyrecheck.verdict.records.defaults import Duplicates, Failures, FilledIn, FinalObservation
+from gyrecheck.verdict.records.episodes import Episodes
+from gyrecheck.verdict.records.groups import Groups
+from gyrecheck.verdict.records.presence import DeclaredFields, KindDrift, NotANumber, Presence, TimeTags
+from gyrecheck.verdict.records.question import Case, Question
+from gyrecheck.verdict.records.ratio import Ratio
+from gyrecheck.verdict.records.shapes import Lengths, ShapeJump, SwappedAxes
+from gyrecheck.verdict.records.successors import Returns, StuckObservation, Successor
+from gyrecheck.verdict.records.tokens import LogProbs, Masks
+from gyrecheck.verdict.records.versions import Age, Lag, MixedVersions, VersionOrder
+from gyrecheck.verdict.records.view import View
+
+QUESTIONS: tuple[type[Question], ...] = (
+    DeclaredFields,
+    Presence,
+    NotANumber,
+    KindDrift,
+    ShapeJump,
+    SwappedAxes,
+    Lengths,
+    Lag,
+    MixedVersions,
+    VersionOrder,
+    Age,
+    Episodes,
+    Successor,
+    StuckObservation,
+    Returns,
+    FinalObservation,
+    Masks,
+    LogProbs,
+    Groups,
+    Failures,
+    FilledIn,
+    Duplicates,
+    TimeTags,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What all questions found in the records read."""
+
+    findings: tuple[Finding, ...]
+    verdict: Verdict | None
+    """The importance ratio, where the records carry both log-probs."""
+    table: Table | None
+    not_judged: tuple[str, ...]
+    judged: tuple[str, ...]
+    roles: RoleMap
+    rows: int
+    records: int
+
+
+class Judge:
+    """Feed batches in order, then take `result`. Roles are assigned from the first batch and grow with later keys."""
+
+    def __init__(self, contract: Contract, codes: Mapping[str, Code], limits: RatioLimits, explicit: Mapping[str, str] | None = None) -> None:
+        self._contract = contract
+        self._codes = codes
+        self._limits = limits
+        self._explicit = dict(explicit or {})
+        self._keys: dict[str, None] = {}
+        self._roles: RoleMap | None = None
+        self._questions: list[Question] = [kind() for kind in QUESTIONS]
+        self._ratio: Ratio | None = None
+        self._path = ""
+        self.rows = 0
+        self.records = 0
+        self._last: tuple[str, int] = ("", 0)
+
+    @property
+    def roles(self) -> RoleMap:
+        """Which key plays which role, so far."""
+        return self._roles or RoleMap({}, {})
+
+    def feed(self, batch: RecordBatch) -> None:
+        """Read one batch.
+
+        Raises:
+            GyreError: `--field` names a role or a key that does not exist.
+        """
+        if self._roles is None or any(key not in self._keys for key in batch.columns):
+            self._keys.update(dict.fromkeys(batch.columns))
+            fixed = self._explicit | {role: key for role, key in (self._roles.keys.items() if self._roles else ())}
+            self._roles = self._contract.assign(self._keys, fixed)
+        if self._ratio is None or not self._ratio.role:
+            self._ratio = Ratio(self._roles, self._limits)
+        self._path = self._path or batch.path
+        self.rows += batch.rows
+        if batch.rows:
+            self.records += int(batch_records(batch, self._last))
+            self._last = (batch.path, last_record(batch))
+        view = View(batch, self._roles, self._contract)
+        for question in self._questions:
+            question.feed(view)
+        self._ratio.feed(view)
+
+    def result(self) -> Judgement:
+        """All findings, the gravest first, in the order of their records."""
+        roles = self.roles
+        case = Case(self._codes, self._contract, roles, self.rows, self._path)
+        findings: list[Finding] = []
+        missing: list[str] = []
+        judged: list[str] = []
+        for question in self._questions:
+            lacks = question.lacks(roles)
+            if lacks:
+                missing.append(f"{question.about}: no {lacks}")
+                continue
+            why = question.unjudged(case)
+            if why:
+                missing.append(f"{question.about}: {why}")
+            else:
+                judged.append(question.about)
+            findings.extend(question.answer(case))
+        verdict, table = None, None
+        if self._ratio is not None and self._ratio.judge() is not None:
+            findings.extend(self._ratio.findings(case))
+            verdict, table = self._ratio.verdict(case), self._ratio.table()
+            judged.append(Ratio.about)
+        else:
+            missing.append(f"{Ratio.about}: no record carries both a recorded and a replayed log-prob (`gyrecheck handoff replay` computes the second)")
+        findings.sort(key=lambda f: (-f.severity.rank, f.path, f.line, f.code))
+        shown = tuple(f for f in findings if f.severity is not Severity.OFF)
+        return Judgement(shown, verdict, table, tuple(missing), tuple(judged), roles, self.rows, self.records)
+
+
+def judge_records(batches: Iterable[RecordBatch], contract: Contract, codes: Mapping[str, Code], limits: RatioLimits, explicit: Mapping[str, str] | None = None) -> Judgement:
+    """One pass over `batches`.
+
+    Raises:
+        GyreError: as for `Judge.feed`, and what the reading of the batches raises.
+    """
+    judge = Judge(contract, codes, limits, explicit)
+    for batch in batches:
+        judge.feed(batch)
+    return judge.result()
+
+
+def batch_records(batch: RecordBatch, last: tuple[str, int]) -> int:
+    """Distinct records of a batch, not counting one that began in the batch before."""
+    import numpy as np
+
+    numbers = np.asarray(batch.records)
+    fresh = int((np.diff(numbers) != 0).sum()) + 1
+    return fresh - int(last == (batch.path, int(numbers[0])))
+
+
+def last_record(batch: RecordBatch) -> int:
+    """The number of the batch's last record."""
+    import numpy as np
+
+    return int(np.asarray(batch.records)[-1])

@@ -1,0 +1,308 @@
+"""Is each field there in every record, and is what stands there a value? Null, NaN, infinities, kinds that change, fields left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import numpy as np
+
+from gyrecheck.model.fields import Column, Kind, State
+from gyrecheck.model.finding import Finding, Severity
+from gyrecheck.verdict.records.question import Case, Question, show
+from gyrecheck.verdict.records.ranges import Ranges
+from gyrecheck.verdict.records.view import View, row_of_element
+
+CORE = ("obs", "action", "reward", "logprob", "tokens", "mask", "terminated", "truncated", "done", "step", "episode_id", "policy_version")
+"""Roles whose value may never be null, and which a file has in all records or in none."""
+MEASURED = (*CORE, "next_obs", "value", "advantage", "return", "replay_logprob", "proximal_logprob", "ref_logprob", "entropy")
+"""Roles in which NaN and infinity are never a measurement."""
+
+
+class Presence(Question):
+    """Nulls and absences, by role."""
+
+    about = "None and absent fields"
+
+    def __init__(self) -> None:
+        self.null: dict[str, Ranges] = {}
+        self.absent: dict[str, Ranges] = {}
+        self.present: dict[str, int] = {}
+        self.holes: dict[str, Ranges] = {}
+        self.excused: dict[str, int] = {}
+        self.rows = 0
+
+    def feed(self, view: View) -> None:
+        """Read one batch."""
+        excused = without_logprobs(view)
+        for role in CORE:
+            if not view.roles.key(role):
+                continue
+            column = view.column(role)
+            if column is None:
+                missing = np.ones(view.rows, np.bool_)
+                null = np.zeros(view.rows, np.bool_)
+            else:
+                state = np.asarray(column.state)
+                missing, null = state == int(State.ABSENT), state == int(State.NULL)
+                if column.holes is not None and len(column.holes):
+                    rows = np.unique(row_of_element(column)[np.asarray(column.holes)])
+                    self.holes.setdefault(role, Ranges()).add(view.path, view.records[rows])
+            if role == "logprob" and excused is not None:
+                self.excused[role] = self.excused.get(role, 0) + int(((missing | null) & excused).sum())
+                missing, null = missing & ~excused, null & ~excused
+            self.present[role] = self.present.get(role, 0) + int(view.rows - missing.sum() - null.sum())
+            if missing.any():
+                self.absent.setdefault(role, Ranges()).add(view.path, view.records[missing])
+            if null.any():
+                self.null.setdefault(role, Ranges()).add(view.path, view.records[null])
+        self.rows += view.rows
+
+    def answer(self, case: Case) -> Iterator[Finding]:
+        """Null in some or all records; absent in some."""
+        for role, where in self.null.items():
+            key = case.roles.key(role)
+            if where.rows == self.rows:
+                yield case.finding("GYR307", f"`{key}` is None in all {self.rows} records: the key is there and carries nothing", where=where, role=role)
+                continue
+            if role == "policy_version":
+                yield case.finding("GYR401", f"`{key}` is None at {where.rows} of {self.rows} records: these do not say which policy version sampled them", where=where, role=role)
+                continue
+            yield case.finding("GYR307", f"`{key}` is None at {where.rows} of {self.rows} records", where=where, role=role)
+        for role, where in self.holes.items():
+            yield case.finding("GYR307", f"`{case.roles.key(role)}` holds None inside its lists", where=where, role=role)
+        for role, where in self.absent.items():
+            if where.rows >= self.rows or not self.present.get(role):
+                continue
+            key = case.roles.key(role)
+            code = "GYR401" if role == "policy_version" else "GYR303"
+            what = "these do not say which policy version sampled them" if role == "policy_version" else "the other records carry it, so a reader must fail or fill here"
+            severity = Severity.ERROR if role in {"policy_version", "reward", "action", "tokens"} and where.rows * 2 < self.rows else Severity.WARNING
+            yield case.finding(code, f"`{key}` is absent at {where.rows} of {self.rows} records; {what}", where=where, role=role, severity=severity)
+
+
+def without_logprobs(view: View) -> np.ndarray[tuple[int], np.dtype[np.bool_]] | None:
+    """[rows] rows that say themselves that they carry no log-probs; None when no flag of that kind exists."""
+    for flag in view.contract.flags:
+        column = view.batch.columns.get(flag)
+        if column is not None and column.kind is Kind.BOOL and len(np.asarray(column.flat)) == view.rows:
+            return ~np.asarray(column.flat).astype(np.bool_)
+    return None
+
+
+class NotANumber(Question):
+    """NaN and infinities in fields that are measured."""
+
+    about = "NaN and infinities"
+
+    def __init__(self) -> None:
+        self.nan: dict[str, Ranges] = {}
+        self.infinite: dict[str, Ranges] = {}
+        self.other: dict[str, Ranges] = {}
+        self.samples: dict[str, list[tuple[int, str]]] = {}
+
+    def feed(self, view: View) -> None:
+        """Read one batch."""
+        for key, column in view.batch.columns.items():
+            if column.kind not in {Kind.FLOAT, Kind.MIXED} or column.texts is not None:
+                continue
+            flat = np.asarray(column.flat)
+            if flat.dtype.kind != "f" or np.isfinite(np.add.reduce(flat, dtype=np.float64)):  # one pass: a finite sum has no NaN and no infinity
+                continue
+            nan, infinite = np.isnan(flat), np.isinf(flat)
+            if column.holes is not None:
+                nan[np.asarray(column.holes)] = False
+            role = view.roles.roles.get(key, "")
+            for bad, table in ((nan, self.nan), (infinite, self.infinite)):
+                if not bad.any():
+                    continue
+                rows = row_of_element(column)[bad]
+                target = table if role in MEASURED else self.other
+                target.setdefault(key, Ranges()).add(view.path, view.records[np.unique(rows)])
+                at = int(np.flatnonzero(bad)[0])
+                self.samples.setdefault(key, []).append((int(view.records[rows[0]]), f"{key} = {flat[at]}"))
+
+    def answer(self, case: Case) -> Iterator[Finding]:
+        """Where they stand; a warning where the field has no known role."""
+        for word, table, severity in (("NaN", self.nan, None), ("infinity", self.infinite, None), ("NaN or infinity", self.other, Severity.NOTE)):
+            for key, where in table.items():
+                yield case.finding("GYR320", f"`{key}` holds {word} at {where.rows} of {case.rows} records", where=where, field=key, evidence=self.samples.get(key, ()), severity=severity)
+
+
+class KindDrift(Question):
+    """Values whose kind changes, or is not one the role can have."""
+
+    about = "dtype drift"
+    plain: ClassVar[frozenset[Kind]] = frozenset({Kind.BOOL, Kind.INT, Kind.FLOAT})
+
+    def __init__(self) -> None:
+        self.kinds: dict[str, dict[Kind, tuple[int, int]]] = {}
+        self.dtypes: dict[str, dict[str, tuple[int, int]]] = {}
+        self.odd: dict[tuple[str, Kind], Ranges] = {}
+
+    def feed(self, view: View) -> None:
+        """Read one batch."""
+        for key, role in view.roles.roles.items():
+            column = view.batch.columns.get(key)
+            if column is None or column.kind is Kind.NONE:
+                continue
+            self._dtype(view, column)
+            present = np.asarray(column.state) == int(State.PRESENT)
+            filled = present & (np.asarray(column.counts) > 0)
+            codes = np.asarray(column.kind_of)
+            seen = self.kinds.setdefault(role, {})
+            for at, kind in enumerate(column.kinds):
+                rows = filled & (codes == at)
+                if kind is Kind.NONE or not rows.any():
+                    continue
+                count, first = seen.get(kind, (0, int(view.records[int(rows.argmax())])))
+                seen[kind] = (count + int(rows.sum()), first)
+                if kind is Kind.TEXT:
+                    self.odd.setdefault((role, kind), Ranges()).add(view.path, view.records[rows])
+                elif kind is Kind.BOOL or kind is Kind.OBJECT:
+                    self.odd.setdefault((role, kind), Ranges()).add(view.path, view.records[rows])
+
+    def _dtype(self, view: View, column: Column) -> None:
+        if column.dtype not in {kind.value for kind in Kind}:
+            count, first = self.dtypes.setdefault(column.key, {}).get(column.dtype, (0, int(view.records[0])))
+            self.dtypes[column.key][column.dtype] = (count + view.rows, first)
+
+    def answer(self, case: Case) -> Iterator[Finding]:
+        """Text among numbers, flags as text, dtypes that change between files."""
+        for role, seen in self.kinds.items():
+            key = case.roles.key(role)
+            allowed = case.contract.roles[role].kinds
+            numeric = sum(count for kind, (count, _) in seen.items() if kind in self.plain)
+            text = seen.get(Kind.TEXT)
+            if text and numeric and allowed:
+                where = self.odd[role, Kind.TEXT]
+                yield case.finding("GYR321", f"`{key}` is text at {text[0]} of {text[0] + numeric} records and a number in the others", where=where, role=role)
+            elif text and allowed and Kind.TEXT not in allowed and role in {"terminated", "truncated", "done", "mask", "reward", "logprob"}:
+                why = ": a text such as \"False\" counts as true" if Kind.BOOL in allowed else ""
+                yield case.finding("GYR321", f"`{key}` is text in all records, expected {' or '.join(k.value for k in allowed)}{why}", where=self.odd[role, Kind.TEXT], role=role)
+            flag = seen.get(Kind.BOOL)
+            if flag and numeric > flag[0] and role in {"terminated", "truncated", "done"}:
+                where = self.odd[role, Kind.BOOL]
+                yield case.finding("GYR321", f"`{key}` is true/false at {flag[0]} records and a number at {numeric - flag[0]}", where=where, role=role, severity=Severity.NOTE)
+        for key, dtypes in self.dtypes.items():
+            if len(dtypes) > 1:
+                told = ", ".join(f"{name} from record {first}" for name, (_, first) in dtypes.items())
+                yield case.finding("GYR321", f"`{key}` changes its dtype between files: {told}", field=key, severity=Severity.WARNING)
+
+
+class TimeTags(Question):
+    """Are records tagged with version, sampling step and time when they are written (requirement A3)?"""
+
+    about = "time tags"
+
+    def __init__(self) -> None:
+        self.evidence = ""
+
+    def feed(self, view: View) -> None:
+        """Read one batch."""
+        if not self.evidence:
+            for role in ("trainer_version", "max_lag", "max_age", "lag", "trainer_step"):
+                if view.has(role):
+                    self.evidence = view.roles.key(role)
+
+    def answer(self, case: Case) -> Iterator[Finding]:
+        """Notes on what is not tagged; a warning when the file shows that versions matter to its reader."""
+        sampled = any(case.roles.key(role) for role in ("action", "tokens", "logprob", "obs", "reward"))
+        if not sampled:
+            return
+        if not case.roles.key("policy_version"):
+            seen = f"; `{self.evidence}` shows that its reader compares versions" if self.evidence else ""
+            yield case.finding(
+                "GYR401", f"no record says which policy version sampled it{seen}", severity=Severity.WARNING if self.evidence in _VERSION_KEYS(case) else Severity.NOTE
+            )
+        missing = [role for role in ("sample_step", "wall_clock") if not case.roles.key(role)]
+        if missing:
+            yield case.finding("GYR409", f"no record carries {' or '.join(missing)}: its age can be told in versions only", severity=Severity.NOTE)
+
+
+def _VERSION_KEYS(case: Case) -> set[str]:  # noqa: N802 - a constant of the case
+    return {case.roles.key(role) for role in ("trainer_version", "max_lag", "lag")} - {""}
+
+
+class DeclaredFields(Question):
+    """A project's own contract (`--schema`): required fields, shapes, dtypes, ranges, nothing beside them when strict."""
+
+    about = "the project's contract"
+
+    def __init__(self) -> None:
+        self.absent: dict[str, Ranges] = {}
+        self.shape: dict[str, Ranges] = {}
+        self.kind: dict[str, Ranges] = {}
+        self.range: dict[str, Ranges] = {}
+        self.text: dict[str, str] = {}
+        self.extra: dict[str, Ranges] = {}
+        self.rows = 0
+
+    def feed(self, view: View) -> None:
+        """Read one batch."""
+        self.rows += view.rows
+        wanted = view.contract.schema_roles
+        if not wanted:
+            return
+        for role, spec in wanted.items():
+            column = view.column(role)
+            if column is None:
+                if spec.required:
+                    self.absent.setdefault(role, Ranges()).add(view.path, view.records)
+                continue
+            state = np.asarray(column.state)
+            bad = state != int(State.PRESENT) if not spec.nullable else state == int(State.ABSENT)
+            if spec.required and bad.any():
+                self.absent.setdefault(role, Ranges()).add(view.path, view.records[bad])
+            self._values(view, column, role)
+        if view.contract.strict:
+            for key in view.batch.columns:
+                if view.roles.roles.get(key, "") not in wanted and not key.startswith("header."):
+                    self.extra.setdefault(key, Ranges()).add(view.path, view.records)
+
+    def _values(self, view: View, column: Column, role: str) -> None:
+        spec = view.contract.schema_roles[role]
+        of = np.asarray(column.shape_of)
+        if spec.shape is not None:
+            fits = np.array([len(s) == len(spec.shape) and all(w in {-1, n} for n, w in zip(s, spec.shape, strict=True)) for s in column.shapes] + [True])
+            bad = ~fits[of]
+            if bad.any():
+                self.shape.setdefault(role, Ranges()).add(view.path, view.records[bad])
+                self.text.setdefault(f"shape {role}", str(list(column.shapes[int(of[int(bad.argmax())])])))
+        if spec.kinds or spec.dtype:
+            allowed = [k in spec.kinds or (k is Kind.INT and Kind.FLOAT in spec.kinds) or not spec.kinds for k in column.kinds]
+            bad = ~np.array(allowed)[np.asarray(column.kind_of)] & (np.asarray(column.counts) > 0)
+            if spec.dtype and column.dtype not in {spec.dtype, *(kind.value for kind in Kind)}:
+                bad = np.ones(view.rows, np.bool_)
+            if bad.any():
+                self.kind.setdefault(role, Ranges()).add(view.path, view.records[bad])
+                self.text.setdefault(f"kind {role}", column.dtype)
+        flat = np.asarray(column.flat)
+        low, high = spec.minimum, spec.maximum
+        if len(flat) and (low is not None or high is not None) and flat.dtype.kind != "b":
+            bad_values = np.zeros(len(flat), np.bool_)
+            bad_values |= flat < low if low is not None else False
+            bad_values |= flat > high if high is not None else False
+            if bad_values.any():
+                rows = row_of_element(column)[bad_values]
+                self.range.setdefault(role, Ranges()).add(view.path, view.records[np.unique(rows)])
+                self.text.setdefault(f"range {role}", show(flat[bad_values][0]))
+
+    def answer(self, case: Case) -> Iterator[Finding]:
+        """What the schema asks for and the file does not hold."""
+        for role, where in self.absent.items():
+            known = ", ".join(sorted(case.roles.keys.values()))
+            yield case.finding("GYR303", f"required field `{role}` is absent at {where.rows} of {self.rows} records; known fields here: {known or 'none'}", where=where, field=role)
+        for role, where in self.shape.items():
+            spec = case.contract.schema_roles[role]
+            yield case.finding("GYR307", f"`{case.roles.key(role)}` has shape {self.text[f'shape {role}']}, the schema says {list(spec.shape or ())}", where=where, role=role)
+        for role, where in self.kind.items():
+            spec = case.contract.schema_roles[role]
+            said = spec.dtype or " or ".join(kind.value for kind in spec.kinds)
+            yield case.finding("GYR321", f"`{case.roles.key(role)}` is {self.text[f'kind {role}']}, the schema says {said}", where=where, role=role)
+        for role, where in self.range.items():
+            spec = case.contract.schema_roles[role]
+            limits = f"{spec.minimum if spec.minimum is not None else '-inf'} to {spec.maximum if spec.maximum is not None else 'inf'}"
+            yield case.finding("GYR322", f"`{case.roles.key(role)}` holds {self.text[f'range {role}']}, the schema allows {limits}", where=where, role=role)
+        for key, where in self.extra.items():
+            yield case.finding("GYR305", f"`{key}` is not in the schema {case.contract.schema}", where=where, field=key, severity=Severity.WARNING)

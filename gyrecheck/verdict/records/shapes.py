@@ -1,0 +1,272 @@
+"""Do shapes stay the same from record to record, agree between fields, and lists inside a record have the same length?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from gyrecheck.model.fields import Column, Kind, Shape, State
+from gyrecheck.model.finding import Finding, Severity
+from gyrecheck.verdict.records.presence import without_logprobs
+from gyrecheck.verdict.records.question import Case, Question
+from gyrecheck.verdict.records.ranges import Ranges
+from gyrecheck.verdict.records.view import Ints, View, lead, rank
+
+FIXED = ("obs", "next_obs", "final_obs", "action", "reward", "return", "value", "advantage", "logprob", "terminated", "truncated", "done")
+"""Roles whose shape may only change along the first axis, and only where the file's other fields are lists too."""
+PER_TOKEN = ("logprob", "replay_logprob", "proximal_logprob", "ref_logprob", "mask", "attention_mask", "entropy", "ratio")
+PER_STEP = ("action", "reward", "return", "advantage", "value", "logprob", "replay_logprob", "terminated", "truncated", "done", "step", "next_obs", "entropy")
+BROADCAST = ("value", "return", "reward", "advantage", "logprob", "replay_logprob")
+
+
+class ShapeJump(Question):
+    """Rank or dimension that changes between records."""
+
+    about = "shapes"
+
+    def __init__(self) -> None:
+        self.usual: dict[str, tuple[Shape, int]] = {}
+        self.jumps: dict[str, Ranges] = {}
+        self.text: dict[str, tuple[int, Shape]] = {}
+        self.lead_varies: dict[str, bool] = {}
+        self.unequal: dict[tuple[str, str], Ranges] = {}
+        self.unequal_text: dict[tuple[str, str], tuple[int, Shape, Shape]] = {}
+
+    def feed(self, view: View) -> None:
+        """Read one batch."""
+        for role in FIXED:
+            column = view.column(role)
+            if column is None or column.kind in {Kind.TEXT, Kind.OBJECT, Kind.NONE}:
+                continue
+            self._jump(view, role, column)
+        for at, first in enumerate(BROADCAST):
+            for second in BROADCAST[at + 1 :]:
+                self._ranks(view, first, second)
+
+    def _jump(self, view: View, role: str, column: Column) -> None:
+        of = np.asarray(column.shape_of)
+        order = [int(x) for x in dict.fromkeys(of[of >= 0].tolist())] if len(column.shapes) > 1 else [0] if (of >= 0).any() else []
+        for which in order:
+            shape = column.shapes[which]
+            rows = of == which
+            if 0 in shape:
+                continue
+            if role not in self.usual:
+                self.usual[role] = (shape, int(view.records[int(rows.argmax())]))
+                continue
+            usual = self.usual[role][0]
+            if shape == usual:
+                continue
+            if len(shape) == len(usual) and shape[1:] == usual[1:] and len(shape) >= 1 and self._lists_may_vary(view, role, rows):
+                continue
+            self.jumps.setdefault(role, Ranges()).add(view.path, view.records[rows])
+            self.text.setdefault(role, (int(view.records[int(rows.argmax())]), shape))
+
+    @staticmethod
+    def _lists_may_vary(view: View, role: str, rows: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> bool:
+        """Whether the first axis is time: in these rows, another field of a step is a list as long (observations may have one more)."""
+        own = lead(view.column(role))[rows]  # type: ignore[arg-type]
+        for other in ("reward", "logprob", "value", "terminated", "truncated", "done", "mask", "tokens", "return", "advantage", "action", "obs", "next_obs"):
+            column = view.column(other)
+            if other == role or column is None or (role == "next_obs" and other == "obs") or (role == "obs" and other == "next_obs"):
+                continue
+            if rank(column) == 0:
+                continue
+            theirs = lead(column)[rows]
+            if ((own == theirs) | (own == theirs + 1)).all():
+                return True
+        return False
+
+    def _ranks(self, view: View, first: str, second: str) -> None:
+        a, b = view.column(first), view.column(second)
+        if a is None or b is None or rank(a) == rank(b) == 0:
+            return
+        of_a, of_b = np.asarray(a.shape_of), np.asarray(b.shape_of)
+        for i, j in {(int(x), int(y)) for x, y in np.unique(np.stack([of_a, of_b]), axis=1).T}:
+            if i < 0 or j < 0:
+                continue
+            left, right = a.shapes[i], b.shapes[j]
+            if abs(len(left) - len(right)) != 1 or not left or not right or left[0] != right[0] or left[0] < 2:
+                continue
+            longer, shorter = (left, right) if len(left) > len(right) else (right, left)
+            if longer[: len(shorter)] == shorter and longer[-1] == 1:
+                rows = (of_a == i) & (of_b == j)
+                self.unequal.setdefault((first, second), Ranges()).add(view.path, view.records[rows])
+                self.unequal_text.setdefault((first, second), (int(view.records[int(rows.argmax())]), left, right))
+
+    def answer(self, case: Case) -> Iterator[Finding]:
+        """Jumps, and fields of one record that would broadcast against each other."""
+        for role, where in self.jumps.items():
+            key = case.roles.key(role)
+            usual, first = self.usual[role]
+            at, shape = self.text[role]
+            disagree = [other for pair in self.unequal if role in pair for other in pair if other != role]
+            beside = f"; within these records `{case.roles.key(disagree[0])}` has another rank, so the two broadcast to [{shape[0]}, {shape[0]}]" if disagree and shape else ""
+            evidence = ((first, f"{key} {list(usual)}"), (at, f"{key} {list(shape)}"))
+            yield case.finding("GYR307", f"shape of `{key}` jumps from {list(usual)} to {list(shape)} at record {at}{beside}", where=where, role=role, evidence=evidence)
+        for (one, two), where in self.unequal.items():
+            if one in self.jumps or two in self.jumps:
+                continue
+            at, left, right = self.unequal_text[one, two]
+            keys = case.roles.key(one), case.roles.key(two)
+            text = f"`{keys[0]}` {list(left)} and `{keys[1]}` {list(right)} differ in rank: their difference broadcasts to [{left[0]}, {left[0]}]"
+            severity = Severity.WARNING if where.rows >= case.rows * 0.95 else Severity.ERROR
+            yield case.finding("GYR323", text, where=where, role=one, evidence=((at, f"{keys[0]} {list(left)}, {keys[1]} {list(right)}"),), severity=severity)
+
+
+class SwappedAxes(Question):
+    """Fields of one record whose first two axes stand in different order."""
+
+    about = "axis order"
+    needs = (("obs", "reward"), ("obs", "action"), ("action", "reward"), ("obs", "logprob"))
+
+    def __init__(self) -> None:
+        self.found: dict[str, Ranges] = {}
+        self.text: dict[str, str] = {}
+
+    def feed(self, view: View) -> None:
+        """Read one batch."""
+        base = next((role for role in ("reward", "logprob", "action") if (c := view.column(role)) is not None and rank(c) == 2), "")  # noqa: PLR2004
+        if not base:
+            return
+        column = view.column(base)
+        if column is None or len(column.shapes) != 1:
+            return
+        a, b = column.shapes[0]
+        for role in PER_STEP + ("obs",):
+            other = view.column(role)
+            if other is None or role == base or len(other.shapes) != 1 or len(other.shapes[0]) < 2:
+                continue
+            c, d = other.shapes[0][:2]
+            if (a, b) == (d, c) and a != b and min(a, b) > 1:
+                self.found.setdefault(role, Ranges()).add(view.path, view.records)
+                self.text[role] = f"`{view.roles.key(role)}` {list(other.shapes[0])} has its first two axes in the other order than `{view.roles.key(base)}` {[a, b]}"
+
+    def answer(self, case: Case) -> Iterator[Finding]:
+        """Each field that stands the other way round."""
+        for role, where in self.found.items():
+            yield case.finding("GYR306", self.text[role], where=where, role=role)
+
+
+class Lengths(Question):
+    """Lists of one record that must be of one length: tokens, log-probs, masks; or the steps of a trajectory."""
+
+    about = "lengths inside a record"
+    needs = (("tokens",), ("logprob", "mask"), ("obs", "reward"), ("action", "reward"), ("reward", "logprob"), ("logprob", "replay_logprob"))
+
+    def __init__(self) -> None:
+        self.gaps: dict[tuple[str, str], dict[int, int]] = {}
+        self.kept: dict[tuple[str, str], list[tuple[str, Ints, Ints, Ints]]] = {}
+        self.declared: Ranges = Ranges()
+        self.declared_text: list[tuple[int, str]] = []
+        self.stored = 0
+
+    def feed(self, view: View) -> None:
+        """Read one batch."""
+        base = self._base(view)
+        if not base:
+            return
+        column = view.column(base)
+        if column is None:
+            return
+        length = lead(column)
+        excused = without_logprobs(view)
+        others = PER_TOKEN if base in {"tokens", "logprob"} else PER_STEP
+        for role in (*others, "policy_version", "advantage", "value", "return", "temperature"):
+            other = view.column(role)
+            if role == base or other is None or other.kind in {Kind.TEXT, Kind.OBJECT, Kind.NONE}:
+                continue
+            present = np.asarray(other.state) == int(State.PRESENT)
+            ranks = np.array([*(len(s) for s in other.shapes), 0])[np.asarray(other.shape_of)]
+            rows = present & (length >= 0) & (ranks >= 1)
+            if role in {"logprob", "replay_logprob"} and excused is not None:
+                rows &= ~excused
+            if role == "logprob" and base == "tokens" and rank(other) == 0 and not (ranks >= 1).any():
+                continue
+            self._keep(view, (base, role), rows, length, lead(other))
+        self._declared(view, length)
+
+    @staticmethod
+    def _base(view: View) -> str:
+        for role in ("tokens", "logprob", "action", "reward", "obs"):
+            column = view.column(role)
+            if column is not None and column.kind not in {Kind.TEXT, Kind.OBJECT, Kind.NONE} and rank(column) >= 1:
+                if role in {"action", "obs"} and not any((c := view.column(r)) is not None and rank(c) >= 1 for r in ("reward", "logprob", "value", "terminated", "done", "mask")):
+                    continue
+                return role
+        return ""
+
+    def _keep(self, view: View, pair: tuple[str, str], rows: np.ndarray[tuple[int], np.dtype[np.bool_]], length: Ints, other: Ints) -> None:
+        prompt = view.number("prompt_length")
+        gap = other - length
+        if prompt is not None and pair[1] != "obs":
+            gap = np.where(other == length - np.nan_to_num(prompt), 0, gap)
+        answer = view.number("length")
+        if answer is not None and pair[0] == "tokens":
+            gap = np.where((other == np.nan_to_num(answer, nan=-1)) & (other > 0), 0, gap)
+        if pair[1] in {"obs", "value"}:  # one more for what follows the last step
+            gap = np.where(gap == 1, 0, gap)
+        values, counts = np.unique(gap[rows], return_counts=True)
+        table = self.gaps.setdefault(pair, {})
+        for value, count in zip(values.tolist(), counts.tolist(), strict=True):
+            table[value] = table.get(value, 0) + count
+        off = rows & (gap != 0)
+        if off.any() and self.stored < 200_000:
+            self.stored += int(off.sum())
+            self.kept.setdefault(pair, []).append((view.path, view.records[off], length[off], other[off]))
+
+    def _declared(self, view: View, length: Ints) -> None:
+        said = view.number("length")
+        if said is None or view.has("prompt_tokens") or view.has("prompt_length"):
+            return
+        candidates = [length] + [lead(c) for role in PER_TOKEN + PER_STEP if (c := view.column(role)) is not None and rank(c) >= 1]
+        there = np.isfinite(said) & (length >= 0)
+        off = there & ~np.any([said == one for one in candidates], axis=0)
+        if off.any():
+            at = int(off.argmax())
+            self.declared.add(view.path, view.records[off])
+            self.declared_text.append((int(view.records[at]), f"says {int(said[at])}, holds {int(length[at])}"))
+
+    def answer(self, case: Case) -> Iterator[Finding]:
+        """Each pair that disagrees; a gap that is the same in all records is a convention, and said as a note at most."""
+        for (base, role), gaps in self.gaps.items():
+            total = sum(gaps.values())
+            if set(gaps) == {0} or not total:
+                continue
+            usual = max(gaps, key=lambda gap: (gaps[gap], gap == 0))
+            if usual != 0 and len(gaps) == 1 and abs(usual) == 1:
+                continue
+            if usual != 0 and gaps[usual] < total * 0.8 and self._others_agree(base, role, gaps):
+                continue
+            where = Ranges()
+            evidence: list[tuple[int, str]] = []
+            empty = 0
+            key, base_key = case.roles.key(role), case.roles.key(base)
+            for path, records, length, other in self.kept.get((base, role), ()):
+                wrong = (other - length != usual) | (other == 0)
+                where.add(path, records[wrong])
+                empty += int(((other == 0) & (length > 0)).sum())
+                for number, one, two in list(zip(records[wrong].tolist(), length[wrong].tolist(), other[wrong].tolist(), strict=True))[: 5 - len(evidence)]:
+                    evidence.append((number, f"{two} in `{key}` for {one} in `{base_key}`"))
+            if not where.rows:
+                continue
+            there = total - where.rows
+            if empty == where.rows:
+                beside = f", while {there} other records carry it whole" if there else ""
+                text = f"`{key}` is there and empty at {where.rows} of {total} records: {evidence[0][1]}; an empty list is not a value{beside}"
+            else:
+                text = f"`{key}` and `{base_key}` disagree in length at {where.rows} of {total} records: {evidence[0][1]}"
+            severity = Severity.WARNING if (role in {"attention_mask", "policy_version", "temperature"} or (empty == where.rows and not there)) else None
+            yield case.finding("GYR324", text, where=where, role=role, evidence=evidence, severity=severity)
+        if self.declared:
+            yield case.finding("GYR324", f"`{case.roles.key('length')}` is not the length of any list in {self.declared.rows} records: {self.declared_text[0][1]}", where=self.declared, role="length", evidence=self.declared_text, severity=Severity.WARNING)
+
+    def _others_agree(self, base: str, role: str, gaps: dict[int, int]) -> bool:
+        """Whether another field shows the same varying gaps: both then cover a part of the tokens, such as the answer alone."""
+        if 0 in gaps or min(gaps) < 0 < max(gaps):
+            return False
+        return any(other == gaps for (first, second), other in self.gaps.items() if first == base and second != role) and not self._empties(base, role)
+
+    def _empties(self, base: str, role: str) -> bool:
+        return any(bool((other == 0).any()) for _, _, _, other in self.kept.get((base, role), ()))

@@ -1,0 +1,237 @@
+"""Records as steps in the order they were taken: one element a step, whether a record is a step or a whole trajectory.
+
+Steps of interleaved episodes are put in order of their episode (stable), so that neighbours are successors. What a batch leaves open
+(an episode that goes on in the next one) is carried by `Carry`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gyrecheck.model.fields import Column, Kind
+from gyrecheck.verdict.records.view import Anything, Bools, Floats, Ints, View, rank
+
+STEP_ROLES = ("reward", "terminated", "truncated", "done", "logprob", "value", "action", "step")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Steps:
+    """N steps. `episode` labels whole episodes in order of appearance (file-wide codes); elements of one episode are adjacent and in order."""
+
+    record: Ints
+    """[N] 1-based record."""
+    episode: Ints
+    """[N] code of the episode."""
+    names: list[Any]
+    """Names of episodes by code."""
+    terminated: Bools | None
+    truncated: Bools | None
+    done: Bools | None
+    step: Ints | None
+    obs: Floats | None
+    """[N, D]"""
+    next_obs: Floats | None
+    reward: Floats | None
+    returns: Floats | None
+    final_obs: Bools | None
+    """[N] whether the step carries its episode's final observation apart."""
+    labelled: bool
+    """Episodes are told by an id or by records, not by flags."""
+    per_record: bool
+    """A record is a trajectory."""
+    order: Ints
+    """[N] position in file order."""
+
+    def __len__(self) -> int:
+        return len(self.record)
+
+    @property
+    def ends(self) -> Bools | None:
+        """[N] whether the flags say that the episode ends here."""
+        flags = [flag for flag in (self.terminated, self.truncated, self.done) if flag is not None]
+        return np.any(flags, axis=0) if flags else None
+
+
+class StepReader:
+    """Makes `Steps` of batches and keeps the codes of episodes between them."""
+
+    def __init__(self) -> None:
+        self._codes: dict[Any, int] = {}
+        self._names: list[Any] = []
+        self._open = 0
+        self._last_ended = True
+
+    def read(self, view: View) -> Steps | None:
+        """The batch's steps; None where records are no steps (token records, or no field that a step has)."""
+        if view.has("tokens") and not view.has("step"):
+            return None
+        lists = [role for role in STEP_ROLES if (c := view.column(role)) is not None and _numeric(c) and rank(c) >= 1]
+        scalars = [role for role in STEP_ROLES if (c := view.column(role)) is not None and _numeric(c) and rank(c) == 0]
+        if any(role in lists for role in ("reward", "terminated", "truncated", "done", "logprob", "value")):
+            return self._trajectories(view, lists)
+        if not scalars:
+            return None
+        return self._single(view)
+
+    def _single(self, view: View) -> Steps:
+        labels = view.labels("episode_id") or view.labels("trajectory_id")
+        flags = {role: view.flag(role) for role in ("terminated", "truncated", "done")}
+        n = view.rows
+        if labels is not None and any(label is not None for label in labels):
+            beside = view.labels("env_id")
+            keys: list[Any] = [(a, b) for a, b in zip(labels, beside, strict=True)] if beside is not None else list(labels)
+            codes = self._code(keys)
+            labelled = True
+        else:
+            ends = np.any([flag for flag in flags.values() if flag is not None], axis=0) if any(f is not None for f in flags.values()) else np.zeros(n, np.bool_)
+            begins = np.concatenate(([self._last_ended], ends[:-1]))
+            base = self._open + np.cumsum(begins)
+            codes = base.astype(np.int64)
+            self._open, self._last_ended = int(base[-1]), bool(ends[-1])
+            labelled = False
+        order = np.argsort(codes, kind="stable") if labelled and bool((np.diff(codes) < 0).any()) else np.arange(n)
+        step = view.integer("step")
+        final = view.column("final_obs")
+        return Steps(
+            record=view.records[order],
+            episode=codes[order],
+            names=self._names,
+            step=step[0][order] if step is not None and step[1].all() else None,
+            obs=_take(_rows(view, "obs"), order),
+            next_obs=_take(_rows(view, "next_obs"), order),
+            reward=_take(view.number("reward"), order),
+            returns=_take(view.number("return"), order),
+            final_obs=(np.asarray(final.counts) > 0)[order] if final is not None else None,
+            labelled=labelled,
+            per_record=False,
+            order=order,
+            **{role: _take(flag, order) for role, flag in flags.items()},
+        )
+
+    def _trajectories(self, view: View, lists: list[str]) -> Steps | None:
+        base = view.column("reward" if "reward" in lists else lists[0])
+        if base is None or any(len(shape) > 2 or (len(shape) == 2 and shape[1] != 1) for shape in base.shapes):  # noqa: PLR2004
+            return None  # several environments side by side in one record
+        counts = np.asarray(base.counts)
+        n = int(counts.sum())
+        row = np.repeat(np.arange(view.rows), counts)
+        position = np.arange(n) - np.repeat(np.cumsum(counts) - counts, counts)
+        last = position == counts[row] - 1
+
+        def of(role: str) -> Anything | None:
+            column = view.column(role)
+            if column is None or not _numeric(column):
+                return None
+            if np.array_equal(np.asarray(column.counts), counts):
+                return np.asarray(column.flat)
+            return None
+
+        def flag(role: str) -> Bools | None:
+            values = of(role)
+            column = view.column(role)
+            if column is None or not _numeric(column):
+                return None
+            if rank(column) == 0:  # a flag of the record speaks of its last step
+                whole = view.flag(role)
+                return whole[row] & last if whole is not None else None
+            return np.nan_to_num(values) != 0 if values is not None else None
+
+        step = of("step") if (c := view.column("step")) is not None and rank(c) >= 1 else None
+        first = view.integer("step")
+        if step is None and first is not None and first[1].all():
+            step = first[0][row] + position
+        names = view.labels("episode_id")
+        beside = view.labels("env_id")
+        keys: list[Any] = list(zip(names, beside, strict=True)) if names is not None and beside is not None else names if names is not None else [(view.path, int(r), i) for i, r in enumerate(view.records)]
+        codes = self._code(keys)[row]
+        order = np.argsort(codes, kind="stable") if bool((np.diff(codes) < 0).any()) else np.arange(n)
+        final = view.column("final_obs")
+        obs, extra = _list_rows(view.column("obs"), counts)
+        next_obs, _ = _list_rows(view.column("next_obs"), counts)
+        carries = np.zeros(n, np.bool_)
+        if final is not None or extra:
+            carries = last if extra else last & (np.asarray(final.counts) > 0)[row] if final is not None else carries
+        number = of("reward")
+        gained = of("return")
+        return Steps(
+            record=view.records[row][order],
+            episode=codes[order],
+            names=self._names,
+            terminated=_take(flag("terminated"), order),
+            truncated=_take(flag("truncated"), order),
+            done=_take(flag("done"), order),
+            step=_take(np.asarray(step, np.int64) if step is not None else None, order),
+            obs=_take(obs, order),
+            next_obs=_take(next_obs, order),
+            reward=_take(number.astype(np.float64) if number is not None else None, order),
+            returns=_take(gained.astype(np.float64) if gained is not None else None, order),
+            final_obs=carries[order] if final is not None or extra else None,
+            labelled=True,
+            per_record=True,
+            order=order,
+        )
+
+    def _code(self, keys: list[Any]) -> Ints:
+        codes = np.empty(len(keys), np.int64)
+        table, names = self._codes, self._names
+        for at, key in enumerate(keys):
+            code = table.get(key)
+            if code is None:
+                code = table[key] = len(names)
+                names.append(key[0] if isinstance(key, tuple) and len(key) == 2 else key)  # noqa: PLR2004
+            codes[at] = code
+        return codes
+
+
+def _numeric(column: Column) -> bool:
+    return column.kind not in {Kind.TEXT, Kind.OBJECT, Kind.NONE} and column.texts is None
+
+
+def _take(values: Any, order: Ints) -> Any:  # noqa: ANN401 - arrays of several dtypes or None
+    return None if values is None else values[order]
+
+
+def _rows(view: View, role: str) -> Floats | None:
+    """[rows, D], NaN rows where a row has no value; None where dimensions differ."""
+    column = view.column(role)
+    if column is None or not _numeric(column):
+        return None
+    counts = np.asarray(column.counts)
+    filled = counts > 0
+    if not filled.any():
+        return None
+    width = int(counts[filled][0])
+    if (counts[filled] != width).any():
+        return None
+    flat = np.asarray(column.flat).astype(np.float64, copy=False).reshape(-1, width)
+    if filled.all():
+        return flat
+    out = np.full((view.rows, width), np.nan)
+    out[filled] = flat
+    return out
+
+
+def _list_rows(column: Column | None, counts: Ints) -> tuple[Floats | None, bool]:
+    """[N, D] the observations of trajectories, and whether each holds one more at its end (which is left out)."""
+    if column is None or not _numeric(column):
+        return None, False
+    own = np.asarray(column.counts)
+    lengths = np.array([*(shape[0] if shape else 0 for shape in column.shapes), 0], np.int64)[np.asarray(column.shape_of)]
+    if not (counts > 0).any():
+        return None, False
+    flat = np.asarray(column.flat).astype(np.float64, copy=False)
+    for extra in (0, 1):
+        if np.array_equal(lengths, counts + extra):
+            width = own // np.maximum(lengths, 1)
+            if (width != width[0]).any() or not width[0]:
+                return None, False
+            table = flat.reshape(-1, int(width[0]))
+            if extra:
+                keep = np.ones(len(table), np.bool_)
+                keep[np.cumsum(lengths) - 1] = False
+                table = table[keep]
+            return table, bool(extra)
+    return None, False

@@ -1,0 +1,294 @@
+"""Does the next observation of a step equal the observation of the step after it, and at an end belong to the ended episode?
+
+Observations are held equal when they differ by less than the file's rounding: 1e-6 absolute plus 1e-4 of the usual size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from gyrecheck.model.finding import Finding, Severity
+from gyrecheck.verdict.records.question import Case, Question, show
+from gyrecheck.verdict.records.ranges import Ranges
+from gyrecheck.verdict.records.steps import StepReader, Steps
+from gyrecheck.verdict.records.view import Bools, Floats, View
+
+LIVE = 0.9
+"""Share of steps whose next observation is the observation itself from which on the file is said to alias them."""
+
+
+class Successor(Question):
+    """Chains next_obs to the following obs, inside episodes and over their ends."""
+
+    about = "successor observation"
+    needs = (("obs", "next_obs"),)
+
+    def __init__(self) -> None:
+        self.reader = StepReader()
+        self.tail: Steps | None = None
+        self.pairs = 0
+        self.broken = Ranges()
+        self.broken_seen: list[tuple[int, str]] = []
+        self.leak = Ranges()
+        self.leak_truncated = 0
+        self.leak_seen: list[tuple[int, str]] = []
+        self.ends = 0
+        self.same = Ranges()
+        self.rows = 0
+        self.previous = 0
+        self.two_ahead = 0
+        self.two_pairs = 0
+        self.distinct: Floats | None = None
+        self.moves = False
+
+    def feed(self, view: View) -> None:
+        """Read one batch."""
+        steps = self.reader.read(view)
+        if steps is None or steps.obs is None or steps.next_obs is None or steps.obs.shape[1] != steps.next_obs.shape[1] or not len(steps):
+            return
+        obs, after = steps.obs, steps.next_obs
+        if self.distinct is None:
+            self.distinct = obs[0]
+        self.moves = self.moves or bool((obs != self.distinct).any())
+        self.rows += len(steps)
+        equal = _equal(obs, after)
+        self.same.add(view.path, np.sort(steps.record[equal]))
+        if len(steps) < 2:
+            return
+        chained = _equal(after[:-1], obs[1:])
+        inside = steps.episode[1:] == steps.episode[:-1]
+        ends = steps.ends
+        if ends is not None:
+            inside &= ~ends[:-1]
+        if steps.step is not None:
+            inside &= steps.step[1:] == steps.step[:-1] + 1
+        known = ~np.isnan(after[:-1]).any(axis=1) & ~np.isnan(obs[1:]).any(axis=1)
+        self.pairs += int((inside & known).sum())
+        wrong = inside & known & ~chained
+        if wrong.any():
+            self.broken.add(view.path, np.sort(steps.record[:-1][wrong]))
+            at = int(wrong.argmax())
+            self.broken_seen.append((int(steps.record[at]), f"next_obs {_short(after[at])}, following obs {_short(obs[at + 1])}"))
+            if at >= 1:
+                self.previous += int((wrong[1:] & _equal(after[1:-1], obs[1:-1])).sum())
+        if len(steps) > 2:  # noqa: PLR2004
+            both = inside[1:] & inside[:-1] & known[:-1]
+            self.two_pairs += int(both.sum())
+            self.two_ahead += int((both & _equal(after[:-2], obs[2:])).sum())
+        self._over_ends(view, steps, inside)
+
+    def _over_ends(self, view: View, steps: Steps, inside: Bools) -> None:
+        """The last step of an episode against the first observation of the next one in file order."""
+        if steps.obs is None or steps.next_obs is None:
+            return
+        file_order = np.argsort(steps.order, kind="stable")
+        obs, after, episode = steps.obs[file_order], steps.next_obs[file_order], steps.episode[file_order]
+        record = steps.record[file_order]
+        ends = steps.ends
+        flags = ends[file_order] if ends is not None else np.zeros(len(steps), np.bool_)
+        crossing = (episode[1:] != episode[:-1]) & (flags[:-1] if ends is not None else True)
+        del inside
+        self.ends += int(crossing.sum())
+        hit = crossing & _equal(after[:-1], obs[1:]) & ~_equal(after[:-1], obs[:-1])
+        if steps.final_obs is not None:
+            hit &= ~steps.final_obs[file_order][:-1]
+        if hit.any():
+            self.leak.add(view.path, record[:-1][hit])
+            truncated = steps.truncated[file_order][:-1] if steps.truncated is not None else np.zeros(len(hit), np.bool_)
+            self.leak_truncated += int((hit & truncated).sum())
+            at = int(hit.argmax())
+            self.leak_seen.append((int(record[at]), f"next_obs {_short(after[at])} is obs of record {int(record[at + 1])}, the start of another episode"))
+
+    def answer(self, case: Case) -> Iterator[Finding]:
+        """Aliased, leaking over the end, or not chained."""
+        obs, after = case.roles.key("obs"), case.roles.key("next_obs")
+        if self.same.rows >= LIVE * self.rows and self.rows >= 4 and self.moves:  # noqa: PLR2004
+            text = f"`{after}` equals `{obs}` of the same step at {self.same.rows} of {self.rows} steps although observations change: both point at one live buffer, or the successor was never read"
+            yield case.finding("GYR327", text, where=self.same, role="next_obs")
+            return
+        if self.leak:
+            cut = f", {self.leak_truncated} of them truncated, where the value of the true successor is bootstrapped" if self.leak_truncated else ""
+            text = f"successor observation belongs to the next episode: at {self.leak.rows} of {self.ends} episode ends `{after}` is the first `{obs}` of the episode that follows (the reset observation){cut}"
+            severity = None if self.leak.rows >= 2 or self.leak_truncated else Severity.WARNING
+            yield case.finding("GYR325", text, where=self.leak, role="next_obs", evidence=self.leak_seen, severity=severity)
+        if not self.broken:
+            return
+        share = self.broken.rows / max(self.pairs, 1)
+        if self.two_pairs >= 5 and self.two_ahead >= 0.95 * self.two_pairs and share > 0.9:  # noqa: PLR2004
+            text = f"`{after}` is the observation two steps later at {self.two_ahead} of {self.two_pairs} steps: shifted by one row, or a two-step transition"
+        elif self.same.rows and share > 0.1:  # noqa: PLR2004
+            text = f"`{after}` is not the `{obs}` of the following step at {self.broken.rows} of {self.pairs} steps ({self.broken_seen[0][1]}); at {self.same.rows} it equals `{obs}` of its own step"
+        else:
+            text = f"`{after}` is not the `{obs}` of the following step at {self.broken.rows} of {self.pairs} steps inside episodes: {self.broken_seen[0][1]}"
+        yield case.finding("GYR326", text, where=self.broken, role="next_obs", evidence=self.broken_seen)
+
+
+class StuckObservation(Question):
+    """Observations that do not change within a trajectory: a reference to one live buffer, stored again and again."""
+
+    about = "observations that stand still"
+    needs = (("obs", "episode_id"), ("obs", "reward"), ("obs", "terminated"), ("obs", "done"))
+
+    def __init__(self) -> None:
+        self.reader = StepReader()
+        self.stuck: dict[int, list[float]] = {}
+        self.first: dict[int, Floats] = {}
+        self.length: dict[int, int] = {}
+        self.still: dict[int, bool] = {}
+        self.where: dict[int, Ranges] = {}
+        self.last: dict[int, Floats] = {}
+
+    def feed(self, view: View) -> None:
+        """Read one batch."""
+        steps = self.reader.read(view)
+        if steps is None or steps.obs is None or not len(steps) or len(self.first) > 100_000:
+            return
+        starts = np.flatnonzero(np.diff(steps.episode, prepend=-1))
+        ends = np.concatenate((starts[1:], [len(steps)]))
+        same = np.concatenate(([True], (steps.obs[1:] == steps.obs[:-1]).all(axis=1)))
+        same[starts] = True
+        changes = np.concatenate(([0], np.cumsum(~same)))
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+            code = int(steps.episode[start])
+            still = bool(changes[end] == changes[start])
+            if code in self.first:
+                still &= self.still[code] and bool((steps.obs[start] == self.first[code]).all())
+            else:
+                self.first[code] = steps.obs[start]
+            self.still[code] = still
+            self.length[code] = self.length.get(code, 0) + end - start
+            if still:
+                self.where.setdefault(code, Ranges()).add(view.path, steps.record[start:end])
+            else:
+                self.where.pop(code, None)
+
+    def answer(self, case: Case) -> Iterator[Finding]:
+        """Said when every episode of some length stands still, and they differ from each other."""
+        long = [code for code, length in self.length.items() if length >= 3]  # noqa: PLR2004
+        stuck = [code for code in long if self.still[code]]
+        if len(long) < 2 or len(stuck) < len(long) * 0.9 or len({tuple(self.first[c].tolist()) for c in stuck}) < 2:
+            return
+        where = Ranges()
+        for code in stuck:
+            if code in self.where:
+                where.add_all(self.where[code])
+        text = f"`{case.roles.key('obs')}` is the same at every step of {len(stuck)} of {len(long)} episodes, and differs between them: a reference to one live buffer was stored, not a copy"
+        yield case.finding("GYR327", text, where=where, role="obs")
+
+
+class Returns(Question):
+    """Reward and return: mixed up, swapped, or summed over the end of an episode.
+
+    A return obeys G_t = r_t + gamma G_{t+1} inside an episode; gamma is found from the file (median over steps).
+    """
+
+    about = "reward and return"
+    needs = (("reward", "return"), ("reward",))
+
+    def __init__(self) -> None:
+        self.reader = StepReader()
+        self.inner: list[tuple[Floats, Floats, Floats, Floats]] = []
+        self.over: list[tuple[str, Floats, Floats, Floats, Floats]] = []
+        self.stored = 0
+        self.equal = 0
+        self.rows = 0
+        self.nonzero = 0
+        self.constant: dict[int, tuple[float, int, bool]] = {}
+        self.path = ""
+
+    def feed(self, view: View) -> None:
+        """Read one batch."""
+        steps = self.reader.read(view)
+        if steps is None or steps.reward is None or len(steps) < 2:
+            return
+        self.path = self.path or view.path
+        reward, gain = steps.reward, steps.returns
+        self._spread(steps)
+        if gain is None or self.stored > 500_000:
+            return
+        inside = steps.episode[1:] == steps.episode[:-1]
+        ends = steps.ends
+        final = steps.terminated if steps.terminated is not None else ends
+        if ends is not None:
+            inside &= ~ends[:-1]
+        self.stored += len(steps)
+        self.rows += len(steps)
+        self.equal += int(np.isclose(reward, gain, atol=1e-6).sum())
+        self.nonzero += int((inside & (reward[1:] != 0)).sum())
+        self.inner.append((reward[:-1][inside], reward[1:][inside], gain[:-1][inside], gain[1:][inside]))
+        if final is not None:
+            file_order = np.argsort(steps.order, kind="stable")
+            at = file_order[:-1][final[file_order][:-1]]
+            following = file_order[1:][final[file_order][:-1]]
+            self.over.append((view.path, steps.record[at].astype(np.float64), reward[at], gain[at], gain[following]))
+
+    def _spread(self, steps: Steps) -> None:
+        if steps.reward is None or len(self.constant) > 100_000:
+            return
+        starts = np.flatnonzero(np.diff(steps.episode, prepend=-1))
+        lengths = np.diff(np.concatenate((starts, [len(steps)])))
+        low, high = np.minimum.reduceat(steps.reward, starts), np.maximum.reduceat(steps.reward, starts)
+        for code, a, b, n in zip(steps.episode[starts].tolist(), low.tolist(), high.tolist(), lengths.tolist(), strict=True):
+            known = self.constant.get(code)
+            self.constant[code] = (a, n + (known[1] if known else 0), a == b and (known is None or (known[2] and known[0] == a)))
+
+    def answer(self, case: Case) -> Iterator[Finding]:
+        """Equal, swapped, or leaking over an end."""
+        reward_key, key = case.roles.key("reward"), case.roles.key("return")
+        long = [entry for entry in self.constant.values() if entry[1] >= 3]  # noqa: PLR2004
+        flat = [entry for entry in long if entry[2]]
+        if len(long) >= 3 and len(flat) == len(long) and len({entry[0] for entry in flat}) >= 3:  # noqa: PLR2004
+            text = f"`{reward_key}` is the same at every step of an episode and differs between all {len(long)} episodes: the episode's return stands where the step's reward belongs"
+            yield case.finding("GYR308", text, role="reward", severity=Severity.WARNING)
+        if not self.inner:
+            return
+        r0, r1, g0, g1 = (np.concatenate([part[i] for part in self.inner]) for i in range(4))
+        if len(r0) < 5:  # noqa: PLR2004
+            return
+        if self.equal == self.rows and self.nonzero > 0.3 * len(r0):
+            yield case.finding("GYR308", f"`{key}` equals `{reward_key}` at all {self.rows} steps although later rewards are not 0: one of the two holds the other", role="return")
+            return
+        gamma = _gamma(r0, g0, g1)
+        swapped = _gamma(g0, r0, r1)
+        if gamma is None and swapped is not None:
+            text = f"`{reward_key}` and `{key}` stand in each other's place: `{reward_key}`[t] = `{key}`[t] + {show(swapped)} `{reward_key}`[t+1] holds at the steps inside episodes"
+            yield case.finding("GYR308", text, role="reward")
+            return
+        if gamma is None or not self.over or not gamma:
+            return
+        where = Ranges()
+        ends = 0
+        seen: list[tuple[int, str]] = []
+        for path, record, r, g, following in self.over:
+            ends += len(r)
+            leak = np.isclose(g, r + gamma * following, atol=2e-3) & ~np.isclose(g, r, atol=2e-3)
+            where.add(path, np.sort(record[leak].astype(np.int64)))
+            if leak.any():
+                at = int(leak.argmax())
+                seen.append((int(record[at]), f"return {show(g[at])} = reward {show(r[at])} + {show(gamma)} x {show(following[at])} of the next episode"))
+        if where.rows and where.rows * 2 >= ends:
+            text = f"`{key}` is summed over the end of the episode at {where.rows} of {ends} terminated steps: {seen[0][1]}"
+            yield case.finding("GYR344", text, where=where, role="return", evidence=seen, side="training")
+
+
+def _gamma(r: Floats, g: Floats, following: Floats) -> float | None:
+    """The discount for which g = r + gamma * following at 90 % of the steps, or None."""
+    use = np.abs(following) > 1e-3  # noqa: PLR2004
+    if use.sum() < 5:  # noqa: PLR2004
+        return None
+    gamma = float(np.median((g[use] - r[use]) / following[use]))
+    if not 0 < gamma <= 1.0005:  # noqa: PLR2004
+        return None
+    return gamma if float(np.isclose(g, r + gamma * following, atol=5e-3, rtol=1e-3).mean()) >= 0.9 else None  # noqa: PLR2004
+
+
+def _equal(a: Floats, b: Floats) -> Bools:
+    """[N] rows that are equal up to rounding."""
+    scale = np.maximum(np.abs(a), np.abs(b))
+    return np.asarray((np.abs(a - b) <= 1e-6 + 1e-4 * np.minimum(scale, 1.0)).all(axis=1))
+
+
+def _short(row: Floats) -> str:
+    return "[" + ", ".join(show(x, 3) for x in row[:3]) + (", …" if len(row) > 3 else "") + "]"  # noqa: PLR2004

@@ -1,0 +1,363 @@
+"""Which policy version sampled each record, against the version that used it: ahead, too old, mixed, going back, placeholder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from gyrecheck.model.finding import Finding, Severity
+from gyrecheck.verdict.records.question import Case, Question, show
+from gyrecheck.verdict.records.ranges import Ranges
+from gyrecheck.verdict.records.view import Bools, Ints, View, lead, rank
+
+
+class Lag(Question):
+    """Trainer's version minus behaviour version, record by record."""
+
+    about = "version lag"
+    needs = (("policy_version", "trainer_version"),)
+
+    def __init__(self) -> None:
+        self.ahead = Ranges()
+        self.ahead_seen: list[tuple[int, int, int]] = []
+        self.old = Ranges()
+        self.old_seen: list[tuple[int, int, int, int]] = []
+        self.misreported = Ranges()
+        self.misreported_seen: list[tuple[int, str]] = []
+        self.rows = 0
+        self.behaviour: set[int] = set()
+        self.trainer: dict[int, None] = {}
+        self.lag_range: list[int] = []
+
+    def feed(self, view: View) -> None:
+        """Read one batch."""
+        pair = versions(view)
+        use = view.integer("trainer_version")
+        if pair is None or use is None:
+            return
+        oldest, newest, there = pair
+        trainer, used = use
+        both = there & used
+        if not both.any():
+            return
+        self.rows += int(both.sum())
+        lag = trainer - oldest
+        if len(self.behaviour) < 10_000:
+            self.behaviour.update(np.unique(oldest[both]).tolist())
+            self.trainer.update(dict.fromkeys(np.unique(trainer[both]).tolist()))
+        self.lag_range = [min([*self.lag_range, int(lag[both].min())]), max([*self.lag_range, int(lag[both].max())])]
+        ahead = both & (newest > trainer)
+        if ahead.any():
+            self.ahead.add(view.path, view.records[ahead])
+            self.ahead_seen += [(int(n), int(v), int(t)) for n, v, t in zip(view.records[ahead], newest[ahead], trainer[ahead], strict=True)][: 5 - len(self.ahead_seen)]
+        self._too_old(view, lag, both, oldest, trainer)
+        said = view.integer("lag")
+        if said is not None:
+            wrong = both & said[1] & (said[0] != lag) & (said[0] != trainer - newest) & (said[0] != lag + 1)
+            if wrong.any():
+                self.misreported.add(view.path, view.records[wrong])
+                at = int(wrong.argmax())
+                self.misreported_seen.append((int(view.records[at]), f"says {said[0][at]}, versions {oldest[at]} and {trainer[at]} give {lag[at]}"))
+
+    def _too_old(self, view: View, lag: Ints, both: Bools, oldest: Ints, trainer: Ints) -> None:
+        limit = view.number("max_lag")
+        if limit is None:
+            return
+        refused = view.flag("dropped")
+        over = both & np.isfinite(limit) & (limit >= 0) & (lag > limit)
+        if refused is not None:
+            over &= ~refused
+        if over.any():
+            self.old.add(view.path, view.records[over])
+            rows = np.flatnonzero(over)[: 5 - len(self.old_seen)] if len(self.old_seen) < 5 else []
+            self.old_seen += [(int(view.records[i]), int(oldest[i]), int(trainer[i]), int(limit[i])) for i in rows]
+
+    def answer(self, case: Case) -> Iterator[Finding]:
+        """Versions from the future, records over the limit, a sampler that never loads."""
+        key, use = case.roles.key("policy_version"), case.roles.key("trainer_version")
+        if self.ahead:
+            seen = sorted({version for _, version, _ in self.ahead_seen})
+            trainer = sorted({version for _, _, version in self.ahead_seen})
+            lag = self.ahead_seen[0][2] - self.ahead_seen[0][1]
+            text = (
+                f"version ahead: `{key}` ({_list(seen)}) is above `{use}` ({_list(trainer)}) at {self.ahead.rows} of {self.rows} records; a lag of {lag} is impossible, "
+                f"and passes every check of the form lag <= limit"
+            )
+            evidence = [(number, f"{key} {version} > {use} {other}") for number, version, other in self.ahead_seen]
+            yield case.finding("GYR408", text, where=self.ahead, role="policy_version", evidence=evidence, side="training")
+        if self.old:
+            number, version, other, limit = self.old_seen[0]
+            text = f"{self.old.rows} of {self.rows} records are older than the limit and were not dropped: at record {number} the lag is {other - version} ({use} {other}, {key} {version}), the limit {limit}"
+            evidence = [(n, f"lag {t - v} > {m}") for n, v, t, m in self.old_seen]
+            yield case.finding("GYR404", text, where=self.old, role="policy_version", evidence=evidence, side="training")
+        if self.misreported:
+            yield case.finding("GYR341", f"`{case.roles.key('lag')}` is not `{use}` - `{key}` at {self.misreported.rows} records: {self.misreported_seen[0][1]}", where=self.misreported, role="lag", evidence=self.misreported_seen, severity=Severity.WARNING, side="training")
+        trainers = sorted(self.trainer)
+        if len(self.behaviour) == 1 and len(trainers) >= 4 and not self.ahead:
+            only = next(iter(self.behaviour))
+            text = f"`{key}` stays at {only} in all {self.rows} records while `{use}` goes from {trainers[0]} to {trainers[-1]}: the sampler does not load what is published"
+            yield case.finding("GYR406", text, role="policy_version", severity=Severity.WARNING if not self.old else None)
+
+
+class MixedVersions(Question):
+    """More than one policy version in one trajectory or one training batch."""
+
+    about = "mixed versions"
+    needs = (("policy_version",),)
+
+    def __init__(self) -> None:
+        self.inside = Ranges()
+        self.inside_seen: list[tuple[int, str]] = []
+        self.backward = Ranges()
+        self.backward_seen: list[tuple[int, str]] = []
+        self.span = Ranges()
+        self.trajectories: dict[Any, Any] = {}
+        self.mixed = Ranges()
+        self.mixed_seen: list[tuple[int, str]] = []
+        self.batches: dict[Any, dict[Any, int]] = {}
+        self.batch_records: dict[Any, Ranges] = {}
+        self.limit: float = np.nan
+
+    def feed(self, view: View) -> None:
+        """Read one batch."""
+        column = view.column("policy_version")
+        if column is None:
+            return
+        if rank(column) >= 1 and column.texts is None:
+            self._lists(view)
+            return
+        labels = view.labels("policy_version")
+        if labels is None:
+            return
+        self._trajectories(view, labels)
+        self._batches(view, labels)
+        limit = view.number("max_lag")
+        if limit is not None and np.isfinite(limit).any():
+            self.limit = float(np.nanmax(limit))
+
+    def _lists(self, view: View) -> None:
+        column = view.column("policy_version")
+        if column is None:
+            return
+        flat, counts = np.asarray(column.flat), np.asarray(column.counts)
+        row = np.repeat(np.arange(view.rows), counts)
+        same = (row[1:] == row[:-1]) & (flat[1:] >= 0) & (flat[:-1] >= 0)
+        for wrong, where, seen in ((same & (flat[1:] > flat[:-1]), self.inside, self.inside_seen), (same & (flat[1:] < flat[:-1]), self.backward, self.backward_seen)):
+            if wrong.any():
+                where.add(view.path, view.records[np.unique(row[1:][wrong])])
+                at = int(wrong.argmax())
+                seen.append((int(view.records[row[at]]), f"{show(flat[at])} then {show(flat[at + 1])}"))
+
+    def _trajectories(self, view: View, labels: list[Any]) -> None:
+        end = view.labels("policy_version_end")
+        if end is not None:
+            spans = np.array([a is not None and b is not None and a != b for a, b in zip(labels, end, strict=True)])
+            self.span.add(view.path, view.records[spans])
+        ids = view.labels("trajectory_id")
+        if ids is None or len(self.trajectories) > 1_000_000:
+            return
+        for at, (name, version) in enumerate(zip(ids, labels, strict=True)):
+            if name is None or version is None:
+                continue
+            known = self.trajectories.setdefault(name, version)
+            if known != version:
+                self.mixed.add(view.path, view.records[at : at + 1])
+                if len(self.mixed_seen) < 5:
+                    self.mixed_seen.append((int(view.records[at]), f"trajectory {name}: version {_name(version)} after {_name(known)}"))
+
+    def _batches(self, view: View, labels: list[Any]) -> None:
+        use, batch = view.labels("trainer_version"), view.labels("batch_id")
+        if use is None and batch is None:
+            return
+        refused = view.flag("dropped")
+        keys = list(zip(use or [None] * view.rows, batch or [None] * view.rows, strict=True))
+        for at, (key, version) in enumerate(zip(keys, labels, strict=True)):
+            if version is None or (refused is not None and refused[at]) or (key not in self.batches and len(self.batches) >= 2_000):
+                continue
+            self.batches.setdefault(key, {}).setdefault(version, 0)
+            self.batches[key][version] += 1
+            self.batch_records.setdefault(key, Ranges()).add(view.path, view.records[at : at + 1])
+
+    def answer(self, case: Case) -> Iterator[Finding]:
+        """Mixed versions; the higher the spread against the limit, the graver."""
+        key = case.roles.key("policy_version")
+        if self.backward:
+            yield case.finding("GYR342", f"`{key}` goes back inside a trajectory at {self.backward.rows} records: {self.backward_seen[0][1]}", where=self.backward, role="policy_version", evidence=self.backward_seen)
+        if self.inside:
+            text = f"version mixed inside a trajectory: `{key}` rises within {self.inside.rows} records ({self.inside_seen[0][1]}); one ratio a trajectory does not hold for it"
+            yield case.finding("GYR341", text, where=self.inside, role="policy_version", evidence=self.inside_seen, severity=Severity.NOTE)
+        if self.span:
+            yield case.finding("GYR341", f"version mixed inside a trajectory: {self.span.rows} records span more than one policy version", where=self.span, role="policy_version_end", severity=Severity.NOTE)
+        if self.mixed:
+            text = f"version mixed inside a trajectory: steps of one trajectory carry different `{key}` at {self.mixed.rows} records ({self.mixed_seen[0][1]})"
+            yield case.finding("GYR341", text, where=self.mixed, role="policy_version", evidence=self.mixed_seen)
+        worst = max(self.batches, key=lambda k: _spread(self.batches[k]), default=None)
+        if worst is None or len(self.batches[worst]) < 2:
+            return
+        mixed = [k for k in self.batches if len(self.batches[k]) > 1]
+        where = Ranges()
+        for batch in mixed:
+            where.add_all(self.batch_records[batch])
+        versions_seen = sorted(self.batches[worst], key=str)
+        spread = _spread(self.batches[worst])
+        grave = np.isfinite(self.limit) and spread > self.limit
+        many = f"{len(mixed)} training batches hold" if len(mixed) > 1 else "one training batch holds"
+        limit = f", the limit on the lag is {show(self.limit)}" if np.isfinite(self.limit) else ""
+        text = f"version mixed in a batch: {many} more than one policy version, up to {len(versions_seen)} ({_list(versions_seen)}), {show(spread)} apart{limit}"
+        yield case.finding("GYR341", text, where=where, role="policy_version", severity=Severity.WARNING if grave else Severity.NOTE)
+
+
+class VersionOrder(Question):
+    """Versions that go back in the order of writing, and placeholder versions among real ones."""
+
+    about = "version order"
+    needs = (("policy_version",), ("trainer_version",))
+
+    def __init__(self) -> None:
+        self.last: dict[tuple[str, Any], tuple[int, int]] = {}
+        self.resets: dict[str, Ranges] = {}
+        self.seen: dict[str, list[tuple[int, str]]] = {}
+        self.placeholder = Ranges()
+        self.placeholder_values: set[int] = set()
+        self.zero = Ranges()
+        self.low: int | None = None
+        self.falls = 0
+        self.steps = 0
+        self.total = 0
+
+    def feed(self, view: View) -> None:
+        """Read one batch."""
+        for role in ("policy_version", "trainer_version"):
+            found = view.integer(role)
+            if found is None:
+                continue
+            value, there = found
+            self._order(view, role, value, there)
+            if role != "policy_version":
+                continue
+            self.total += int(there.sum())
+            below = there & (value < 0)
+            if below.any():
+                self.placeholder.add(view.path, view.records[below])
+                self.placeholder_values.update(np.unique(value[below]).tolist()[:5])
+            zero = there & (value == 0)
+            if zero.any():
+                self.zero.add(view.path, view.records[zero])
+            real = there & (value > 0)
+            if real.any():
+                low = int(value[real].min())
+                self.low = low if self.low is None else min(low, self.low)
+
+    def _order(self, view: View, role: str, value: Ints, there: Bools) -> None:
+        source = view.labels("env_id")
+        groups = {name: np.array([s == name for s in source]) for name in set(source) if name is not None} if source and len(set(source)) <= 64 else {None: np.ones(view.rows, np.bool_)}
+        for name, member in groups.items():
+            rows = np.flatnonzero(member & there)
+            if not len(rows):
+                continue
+            previous, number = self.last.get((role, name), (int(value[rows[0]]), int(view.records[rows[0]])))
+            series = np.concatenate(([previous], value[rows]))
+            numbers = np.concatenate(([number], view.records[rows]))
+            change = np.diff(series)
+            if role == "policy_version":
+                self.steps += int((change != 0).sum())
+                self.falls += int((change < 0).sum())
+            fall = (change < -2) & (series[1:] * 2 < series[:-1])
+            if fall.any():
+                self.resets.setdefault(role, Ranges()).add(view.path, numbers[1:][fall])
+                at = int(fall.argmax())
+                self.seen.setdefault(role, []).append((int(numbers[at + 1]), f"{series[at]} at record {numbers[at]}, then {series[at + 1]}"))
+            self.last[role, name] = (int(series[-1]), int(numbers[-1]))
+
+    def answer(self, case: Case) -> Iterator[Finding]:
+        """Counters that started again, placeholders."""
+        for role, where in self.resets.items():
+            if where.count > 3 and self.falls * 4 > self.steps:
+                continue  # shuffled records: order says nothing
+            key = case.roles.key(role)
+            text = f"`{key}` goes back: {self.seen[role][0][1]}; a version counter that starts again makes old data look new"
+            yield case.finding("GYR342", text, where=where, role=role, evidence=self.seen[role], side="training", severity=Severity.WARNING)
+        key = case.roles.key("policy_version")
+        if self.placeholder and self.placeholder.rows < self.total:
+            text = f"`{key}` is {_list(sorted(self.placeholder_values))} at {self.placeholder.rows} of {self.total} records: a placeholder, not a version"
+            yield case.finding("GYR401", text, where=self.placeholder, role="policy_version")
+        elif self.placeholder:
+            text = f"`{key}` is {_list(sorted(self.placeholder_values))} in all {self.total} records: a placeholder, not a version"
+            yield case.finding("GYR401", text, where=self.placeholder, role="policy_version", severity=Severity.WARNING)
+        if self.zero and self.low is not None and self.low >= 5 and self.zero.rows * 2 <= self.total and self.zero.count < self.total:
+            text = f"`{key}` is 0 at {self.zero.rows} of {self.total} records while all others are {self.low} or above: looks like a default"
+            yield case.finding("GYR401", text, where=self.zero, role="policy_version", severity=Severity.WARNING)
+
+
+class Age(Question):
+    """Age in sampling steps at the moment of use, where records carry both."""
+
+    about = "age in sampling steps"
+    needs = (("sample_step", "trainer_step", "max_age"),)
+
+    def __init__(self) -> None:
+        self.old = Ranges()
+        self.seen: list[tuple[int, str]] = []
+        self.rows = 0
+
+    def feed(self, view: View) -> None:
+        """Read one batch."""
+        made, used, limit = view.number("sample_step"), view.number("trainer_step"), view.number("max_age")
+        if made is None or used is None or limit is None:
+            return
+        refused = view.flag("dropped")
+        age = used - made
+        over = np.nan_to_num(age - limit) > 0
+        if refused is not None:
+            over &= ~refused
+        self.rows += view.rows
+        self.old.add(view.path, view.records[over])
+        if over.any():
+            at = int(over.argmax())
+            self.seen.append((int(view.records[at]), f"age {show(age[at])} steps, limit {show(limit[at])}"))
+
+    def answer(self, case: Case) -> Iterator[Finding]:
+        """Records over the age limit that were not dropped."""
+        if self.old:
+            yield case.finding("GYR404", f"{self.old.rows} of {self.rows} records are older than the limit and were not dropped: {self.seen[0][1]}", where=self.old, role="sample_step", evidence=self.seen, side="training")
+
+
+def versions(view: View) -> tuple[Ints, Ints, Bools] | None:
+    """[rows] oldest and newest behaviour version of each row and which rows have one; negative entries of a list (prompt tokens) do not count."""
+    column = view.column("policy_version")
+    if column is None:
+        return None
+    if column.texts is None and rank(column) >= 1:
+        flat, counts = np.asarray(column.flat).astype(np.float64), np.asarray(column.counts)
+        row = np.repeat(np.arange(view.rows), counts)
+        low = np.full(view.rows, np.inf)
+        high = np.full(view.rows, -np.inf)
+        real = flat >= 0
+        np.minimum.at(low, row[real], flat[real])
+        np.maximum.at(high, row[real], flat[real])
+        there = np.isfinite(low) & (lead(column) > 0)
+        return np.where(there, low, 0).astype(np.int64), np.where(there, high, 0).astype(np.int64), there
+    found = view.integer("policy_version")
+    if found is None:
+        return None
+    end = view.integer("policy_version_end")
+    value, there = found
+    there = there & (value >= 0)
+    newest = np.where(end[1], np.maximum(end[0], value), value) if end is not None else value
+    return value, newest, there
+
+
+def _spread(versions_of: dict[Any, int]) -> float:
+    numbers = [v for v in versions_of if isinstance(v, (int, float))]
+    return float(max(numbers) - min(numbers)) if len(numbers) == len(versions_of) else float(len(versions_of) - 1)
+
+
+def _name(value: Any) -> str:  # noqa: ANN401 - a label
+    return show(value) if isinstance(value, (int, float)) else str(value)
+
+
+def _list(values: list[Any]) -> str:
+    shown = ", ".join(_name(value) for value in values[:6])
+    return shown + (", …" if len(values) > 6 else "")
