@@ -68,6 +68,9 @@ class Learner:
         self._optimizer = torch.optim.Adam(self._parameters, lr=settings.learning_rate, eps=1e-5, fused=True)
         planned = settings.planned_updates
         self._scheduler = torch.optim.lr_scheduler.LambdaLR(self._optimizer, lambda update: max(0.02, 1 - update / planned))
+        self._scale = np.float32(1 / (1 - settings.gamma))
+        """Values are learned in this unit, the return of an endless run of rewards of 1, so that the value's gradient does
+        not drown the policy's under the common norm clip."""
         self.optimizer_steps = 0
 
     def update(self, batch: Slices, train_step: int) -> UpdateStats:
@@ -75,30 +78,28 @@ class Learner:
         settings = self._settings
         obs = torch.from_numpy(batch.obs)
         with torch.no_grad():
-            value = self.critic(obs).squeeze(-1).numpy()
-            final_value = self.critic(torch.from_numpy(batch.final_obs)).squeeze(-1).numpy()
+            value = self._scale * self.critic(obs).squeeze(-1).numpy()
+            final_value = self._scale * self.critic(torch.from_numpy(batch.final_obs)).squeeze(-1).numpy()
         advantage = advantages(
             batch.reward, value, final_value, batch.length, batch.terminated,
             gamma=settings.gamma, gae_lambda=settings.gae_lambda,
         )  # fmt: skip
-        target = torch.from_numpy(advantage + value)
+        target = torch.from_numpy((advantage + value) / self._scale)
         advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
         columns = (obs, torch.from_numpy(batch.action), torch.from_numpy(batch.logprob), torch.from_numpy(advantage), target)
         order = np.random.default_rng((settings.seed, train_step))
         learning_rate = self._scheduler.get_last_lr()[0]
         seen: list[torch.Tensor] = []
         for epoch in range(settings.epochs):
-            for rows in self._minibatches(order, batch.rows):
-                stats = self._gradient_step(*(column[rows] for column in columns), watch=epoch == settings.epochs - 1)
+            shuffled = torch.from_numpy(order.permutation(batch.rows))
+            parts = [column[shuffled].tensor_split(settings.minibatches) for column in columns]
+            for minibatch in zip(*parts, strict=True):
+                stats = self._gradient_step(*minibatch, watch=epoch == settings.epochs - 1)
                 seen += [stats] if stats is not None else []
         for _ in range(self._seams.scheduler_steps(len(batch))):
             self._scheduler.step()
         loss, policy_loss, value_loss, entropy_mean, clip_fraction, ratio_mean = torch.stack(seen).mean(dim=0).tolist()
         return UpdateStats(loss, policy_loss, value_loss, entropy_mean, clip_fraction, ratio_mean, float(learning_rate))
-
-    def _minibatches(self, order: np.random.Generator, rows: int) -> list[torch.Tensor]:
-        shuffled = torch.from_numpy(order.permutation(rows))
-        return list(shuffled.tensor_split(self._settings.minibatches))
 
     def _gradient_step(
         self, obs: torch.Tensor, action: torch.Tensor, old_logprob: torch.Tensor, advantage: torch.Tensor, target: torch.Tensor,
@@ -132,21 +133,25 @@ class Learner:
         return {name: value.detach() for name, value in self.actor.state_dict().items()}
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """Return everything an exact continuation needs: parameters and Adam's moments."""
-        named = {f"actor.{name}": value for name, value in self.actor.state_dict().items()}
-        named |= {f"critic.{name}": value for name, value in self.critic.state_dict().items()}
-        for index, parameter in enumerate(self._parameters):
-            named |= {f"adam.{index}.{name}": value for name, value in self._optimizer.state[parameter].items()}
-        return named
+        """Return everything an exact continuation needs: parameters and Adam's moments, each flat in one vector."""
+        moments = [self._optimizer.state[parameter] for parameter in self._parameters]
+        return {
+            "parameters": nn.utils.parameters_to_vector(self._parameters).detach(),
+            "adam_first": torch.cat([moment["exp_avg"].ravel() for moment in moments]),
+            "adam_second": torch.cat([moment["exp_avg_sq"].ravel() for moment in moments]),
+            "adam_step": moments[0]["step"],
+        }
 
     def restore(self, tensors: dict[str, torch.Tensor], train_step: int, optimizer_steps: int) -> None:
         """Go on where `tensors` were written."""
-        for prefix, module in (("actor.", self.actor), ("critic.", self.critic)):
-            module.load_state_dict({name[len(prefix) :]: value for name, value in tensors.items() if name.startswith(prefix)})
-        for index, parameter in enumerate(self._parameters):
-            prefix = f"adam.{index}."
+        nn.utils.vector_to_parameters(tensors["parameters"], self._parameters)
+        sizes = [parameter.numel() for parameter in self._parameters]
+        firsts, seconds = torch.split(tensors["adam_first"], sizes), torch.split(tensors["adam_second"], sizes)
+        for parameter, first, second in zip(self._parameters, firsts, seconds, strict=True):
             self._optimizer.state[parameter] = {
-                name[len(prefix) :]: value for name, value in tensors.items() if name.startswith(prefix)
+                "step": tensors["adam_step"].clone(),
+                "exp_avg": first.reshape(parameter.shape).clone(),
+                "exp_avg_sq": second.reshape(parameter.shape).clone(),
             }
         self._scheduler.last_epoch = train_step
         for group, rate in zip(self._optimizer.param_groups, self._scheduler.get_lr(), strict=True):
