@@ -11,7 +11,7 @@ from rich.text import Text
 from textual import work
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Container
 from textual.events import Resize
 from textual.message import Message
 from textual.widgets import Input, Static
@@ -60,8 +60,9 @@ class WatchApp(App[None]):
 
     CSS_PATH = "screen.tcss"
     TITLE = "gyrecheck watch"
-    HORIZONTAL_BREAKPOINTS: list[tuple[int, str]] | None = [(0, "-tiny"), (80, "-narrow"), (132, "-wide")]  # noqa: RUF012 - Textual's form
-    VERTICAL_BREAKPOINTS: list[tuple[int, str]] | None = [(0, "-flat"), (24, "-short"), (30, "-tall")]  # noqa: RUF012 - same
+    AUTO_FOCUS = "#verdicts"
+    HORIZONTAL_BREAKPOINTS: list[tuple[int, str]] | None = [(0, "-narrow"), (132, "-wide"), (190, "-broad")]  # noqa: RUF012 - Textual's form
+    VERTICAL_BREAKPOINTS: list[tuple[int, str]] | None = [(0, "-short"), (30, "-tall")]  # noqa: RUF012 - same
     BINDINGS: ClassVar[list[BindingType]] = [Binding(k.keys, k.action, k.what, show=False, priority=k.keys == "q") for k in KEYS]
 
     def __init__(self, feed: Feed, *, interval: float = 0.5, pen: Pen | None = None, folder: Path | None = None) -> None:
@@ -81,14 +82,9 @@ class WatchApp(App[None]):
         """Lay the panels out; which are seen is decided by the size, in `screen.tcss`."""
         yield Static("", id="title", markup=False)
         yield Static("", id="tiny", markup=False)
-        with Vertical(id="body"):
-            for row, names in (("row1", "counters coupling"), ("row2", "conservation staleness"), ("row4", "diagnosis processes handoff")):
-                with Horizontal(id=row, classes="row"):
-                    for name in names.split():
-                        yield self._panel(name)
-            with Vertical(id="row3", classes="row"):
-                yield self._panel("verdicts")
-                yield self._panel("detail")
+        with Container(id="body"):
+            for name in ("counters", "coupling", "conservation", "staleness", "diagnosis", "processes", "handoff", "verdicts", "detail"):
+                yield self._panel(name)
         yield Input(placeholder="filter verdicts", id="needle")
         yield Static("", id="status", markup=False)
         yield Static("", id="keys", markup=False)
@@ -125,6 +121,8 @@ class WatchApp(App[None]):
 
     def on_fresh(self, message: Fresh) -> None:
         """Keep the picture; show it unless paused or scrubbed back."""
+        if self._stop.is_set():
+            return
         self._frames.add(message.view)
         self.refresh_view()
 
@@ -143,7 +141,7 @@ class WatchApp(App[None]):
         self.query_one("#keys", Static).update(Text(footer(width, ascii_only=pen.ascii)))
         self.query_one("#tiny", Static).update(lines.tiny(view, pen, self.size.width, self.size.height))
         tiny = self.size.width < 80 or self.size.height < 24
-        self.screen.set_class(tiny, "-tiny")
+        self.screen.set_class(tiny, "-small")
         for panel in self._panels.values():
             panel.show(view)
 
@@ -180,7 +178,7 @@ class WatchApp(App[None]):
     def _open(self, mode: str, title: str) -> None:
         self._mode = "" if self._mode == mode else mode
         self.screen.set_class(bool(self._mode), "details")
-        self.screen.set_class(self._mode in {"plot", "keys", "unknown"}, "plot")
+        self.screen.set_class(self._mode in {"plot", "keys", "unknown"}, "whole")
         self._panels["detail"].border_title = title
         self.call_after_refresh(self.refresh_view)
 
@@ -303,7 +301,7 @@ class WatchApp(App[None]):
         needle.value = ""
         needle.remove_class("open")
         self._mode = ""
-        self.screen.remove_class("details", "plot")
+        self.screen.remove_class("details", "whole")
         self._panels["verdicts"].focus()
         self.call_after_refresh(self.refresh_view)
 

@@ -92,6 +92,8 @@ class View:
     processes_note: str = ""
     verdicts: tuple[Verdict, ...] = ()
     not_judged: tuple[str, ...] = ()
+    waiting_for: tuple[str, ...] = ()
+    """While nothing was counted yet: what is watched, what is expected, what to do otherwise."""
     files: tuple[str, ...] = ()
     lines: int = 0
     not_understood: int = 0
