@@ -1,0 +1,107 @@
+"""`gyrecheck handoff`: what trajectory files hold (`show`), whether it keeps the contract (`check`), and the two sides against each other."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gyrecheck.commands.options import (
+    Color, ColorWhen, Config, ExitZero, FailOnOption, Force, Ignore, Output, OutputFormat, Quiet, Select, Undecided, UndecidedAs, Verbose, fail_level, finish, write_file,
+)  # fmt: skip
+
+if TYPE_CHECKING:
+    from gyrecheck.rulebook.codes import Sample
+
+app = typer.Typer(no_args_is_help=True, help="Compare the fields that the sampler writes and the trainer reads.")
+_PANEL = "Handoff"
+Files = Annotated[list[Path], typer.Argument(help="Trajectory files, or folders with the segments of a run.", metavar="FILE...", show_default=False)]
+Field = Annotated[list[str] | None, typer.Option("--field", metavar="ROLE=KEY", help="Which key plays a role, e.g. logprob=lp.", rich_help_panel=_PANEL)]
+Schema = Annotated[Path | None, typer.Option("--schema", help="The project's own contract (TOML).", rich_help_panel=_PANEL)]
+WriteSchema = Annotated[Path | None, typer.Option("--write-schema", help="Write a contract inferred from these files.", rich_help_panel=_PANEL)]
+Episode = Annotated[str, typer.Option("--episode", metavar="ID", help="Print one whole episode first; `first` for the first one.", rich_help_panel=_PANEL)]
+
+
+@app.command()
+def show(
+    files: Files,
+    field: Field = None,
+    schema: Schema = None,
+    write_schema: WriteSchema = None,
+    episode: Episode = "",
+    config: Config = None,
+    output_format: OutputFormat = None,
+    output: Output = None,
+    force: Force = False,
+    color: Color = ColorWhen.AUTO,
+    quiet: Quiet = False,
+    verbose: Verbose = 0,
+) -> None:
+    """The table of keys: dtype, shape, range, what is None, NaN or constant, an example."""
+    from gyrecheck.commands.handoff_check import field_options, show_report
+
+    report, text = show_report(files, field_options(field), schema=schema, config=config, episode=episode, verbose=verbose)
+    if write_schema is not None:
+        write_file(write_schema, text, force=force)
+    finish(report, output_format=output_format, output=output, color=color, quiet=quiet, force=force)
+
+
+@app.command()
+def check(
+    files: Files,
+    field: Field = None,
+    schema: Schema = None,
+    write_schema: WriteSchema = None,
+    select: Select = None,
+    ignore: Ignore = None,
+    config: Config = None,
+    output_format: OutputFormat = None,
+    output: Output = None,
+    force: Force = False,
+    color: Color = ColorWhen.AUTO,
+    quiet: Quiet = False,
+    verbose: Verbose = 0,
+    fail_on: FailOnOption = None,
+    exit_zero: ExitZero = False,
+    undecided: Undecided = UndecidedAs.FAIL,
+) -> None:
+    """The contract on these files: what is wrong, at which record, and which side must mend it."""
+    from gyrecheck.commands.handoff_check import check_report, field_options
+    from gyrecheck.rulebook.project_config import load_project_config
+
+    report, text = check_report(
+        files, field_options(field), schema=schema, config=config, select=tuple(select or ()), ignore=tuple(ignore or ()), verbose=verbose
+    )
+    if write_schema is not None:
+        write_file(write_schema, text, force=force)
+    level = fail_level(fail_on, load_project_config(config, Path.cwd()).fail_on)
+    finish(
+        report, output_format=output_format, output=output, color=color, quiet=quiet, fail_on=level, exit_zero=exit_zero, undecided=undecided, force=force,
+    )  # fmt: skip
+
+
+def prove(sample: Sample) -> tuple[tuple[str, int], ...]:
+    """The codes found in one rule sample, each with its record.
+
+    Raises:
+        GyreError: the sample cannot be read.
+    """
+    from gyrecheck.commands.handoff_check import prove as run
+
+    return run(sample)
+
+
+def _join_rest() -> None:
+    for name in ("diff", "replay"):
+        try:
+            module = importlib.import_module(f"gyrecheck.commands.handoff_{name}")
+        except ModuleNotFoundError as error:  # BRING-UP
+            if error.name != f"gyrecheck.commands.handoff_{name}":
+                raise
+            continue
+        app.command(name)(getattr(module, name))
+
+
+_join_rest()

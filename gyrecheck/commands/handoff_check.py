@@ -1,0 +1,290 @@
+"""What `handoff show` and `handoff check` do: read once, profile and judge, and put it into a report."""
+
+from __future__ import annotations
+
+import shlex
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gyrecheck.handoff.open import Records, open_records
+from gyrecheck.handoff.profile import Profile, shape_text
+from gyrecheck.handoff.schema_text import schema_text
+from gyrecheck.model.errors import GyreError
+from gyrecheck.model.fields import FieldSeen
+from gyrecheck.model.finding import Finding, Report, Scalar, Severity, State, Table
+from gyrecheck.rulebook.codes import load_codes, select_codes
+from gyrecheck.rulebook.contract import Contract, RoleMap, load_contract
+from gyrecheck.rulebook.project_config import load_project_config
+from gyrecheck.rulebook.ratio_limits import load_ratio_limits
+from gyrecheck.verdict.records.judge import Judge, Judgement
+
+if TYPE_CHECKING:
+    from gyrecheck.rulebook.codes import Sample
+
+READER_NAMES = {
+    "jsonl": "JSON lines", "json_file": "JSON", "csv_file": "CSV", "npz": "numpy", "safetensors_file": "safetensors", "arrow": "Arrow", "torch_file": "torch", "hdf5": "HDF5",
+}  # fmt: skip
+
+
+def field_options(given: list[str] | None) -> dict[str, str]:
+    """`--field ROLE=KEY` entries as role to key.
+
+    Raises:
+        GyreError: an entry is not of that form.
+    """
+    found: dict[str, str] = {}
+    for entry in given or []:
+        role, equals, key = entry.partition("=")
+        if not equals or not role or not key:
+            raise GyreError(f"--field {entry}: expected ROLE=KEY, such as logprob=lp")
+        found[role] = key
+    return found
+
+
+def show_report(
+    files: Sequence[Path], fields: Mapping[str, str], *, schema: Path | None = None, config: Path | None = None, episode: str = "", verbose: int = 0
+) -> tuple[Report, str]:
+    """The table of keys and a schema inferred from it.
+
+    Raises:
+        GyreError: a file cannot be read, an option names what does not exist, or there is no such episode.
+    """
+    contract = load_contract(schema, load_project_config(config, Path.cwd()).rules_folder)
+    records = open_records(files, contract)
+    profile = Profile()
+    printed: list[tuple[str, ...]] = []
+    found = _Episode(episode)
+    for batch in records:
+        profile.feed(batch)
+        if episode and not found.complete:
+            found.feed(batch, contract.assign(profile.keys, fields))
+    _refuse_empty(profile.rows, files)
+    roles = contract.assign(profile.keys, fields)
+    seen = profile.seen(roles)
+    tables: dict[str, Table] = {}
+    if episode:
+        tables["episode"] = found.table()
+    tables["fields"] = field_table(seen)
+    del printed
+    report = Report(
+        command="handoff show",
+        inputs=tuple(str(path) for path in files),
+        tables=tables,
+        heading=(_heading(records, profile.rows, roles),),
+        skipped=tuple(records.notes),
+        summary=f"{len(seen)} keys in {profile.rows:,} rows of {_files(records)}",
+        statistics={"rows": profile.rows, "keys": len(seen), "files": len(records.files)},
+        next="gyrecheck handoff check " + " ".join(shlex.quote(str(path)) for path in files),
+    )
+    del verbose
+    return report, schema_text(Path(files[0]).stem, seen)
+
+
+def check_report(
+    files: Sequence[Path],
+    fields: Mapping[str, str],
+    *,
+    schema: Path | None = None,
+    config: Path | None = None,
+    select: tuple[str, ...] = (),
+    ignore: tuple[str, ...] = (),
+    verbose: int = 0,
+) -> tuple[Report, str]:
+    """The judgement of all questions, and a schema inferred from the files.
+
+    Raises:
+        GyreError: a file cannot be read, or an option names what does not exist.
+    """
+    settings = load_project_config(config, Path.cwd())
+    codes = load_codes(settings.rules_folder)
+    chosen = select_codes(codes, select or settings.select, ignore or settings.ignore)
+    contract = load_contract(schema, settings.rules_folder)
+    records = open_records(files, contract)
+    judge, profile = run(records, contract, fields, rules=settings.rules_folder)
+    _refuse_empty(profile.rows, files)
+    judged = judge.result()
+    seen = profile.seen(judged.roles)
+    findings = tuple(f for f in judged.findings if f.code in chosen or f.code not in codes)
+    tables = {"contract": contract_table(contract, seen, findings)}
+    if judged.table is not None:
+        tables["ratio"] = judged.table
+    verdicts = (judged.verdict,) if judged.verdict is not None and judged.verdict.state is not State.BROKEN and judged.verdict.code in chosen else ()
+    grave = [f for f in findings if f.severity is not Severity.NOTE]
+    report = Report(
+        command="handoff check",
+        inputs=tuple(str(path) for path in files),
+        findings=findings,
+        verdicts=verdicts,
+        tables=tables,
+        heading=(_heading(records, profile.rows, judged.roles),),
+        not_judged=judged.not_judged if verbose or not grave else judged.not_judged,
+        skipped=tuple(records.notes),
+        summary=_summary(findings, judged, records),
+        statistics={"records": judged.records, "rows": judged.rows, "files": len(records.files), "fields": len(seen)},
+        next=_next(findings, files),
+    )
+    return report, schema_text(Path(files[0]).stem, seen)
+
+
+def run(records: Records, contract: Contract, fields: Mapping[str, str], *, rules: Path | None = None) -> tuple[Judge, Profile]:
+    """One pass over the records: judged and profiled."""
+    judge = Judge(contract, load_codes(rules), load_ratio_limits(), fields)
+    profile = Profile()
+    for batch in records:
+        judge.feed(batch)
+        profile.feed(batch)
+    return judge, profile
+
+
+def field_table(seen: Sequence[FieldSeen]) -> Table:
+    """`show`'s table: one row a key."""
+    rows = tuple((f.key, f.role, f"{f.dtype or f.kind.value}", shape_text(f), _range(f), _remarks(f), f.example) for f in seen)
+    return Table(("key", "role", "dtype", "shape", "range", "remarks", "example"), rows)
+
+
+def contract_table(contract: Contract, seen: Sequence[FieldSeen], findings: Sequence[Finding]) -> Table:
+    """`check`'s table: the contract's fields that are there, each with `ok` or what is wrong with it."""
+    wrong: dict[str, list[str]] = {}
+    for finding in findings:
+        if finding.field and finding.severity is not Severity.NOTE:
+            wrong.setdefault(finding.field, []).append(f"{finding.code} {finding.name}" + (f" at {finding.records}" if finding.records else ""))
+    rows: list[tuple[Scalar, ...]] = []
+    for field in seen:
+        role = field.role or ("" if field.key.startswith("header.") else "-")
+        if not role:
+            continue
+        state = "; ".join(wrong.get(field.key, ())) or ("not judged" if role == "-" else "ok")
+        rows.append((field.key, role, f"{field.dtype or field.kind.value} {shape_text(field)}", _range(field), state))
+    for role, spec in contract.schema_roles.items():
+        if spec.required and role not in {field.role for field in seen}:
+            rows.append(("-", role, "", "", "MISSING"))
+    return Table(("key", "role", "dtype and shape", "range", "contract"), tuple(rows))
+
+
+def _range(field: FieldSeen) -> str:
+    if field.minimum is None or field.maximum is None:
+        return ""
+    if field.minimum == field.maximum:
+        return f"{field.minimum:.6g}"
+    return f"{field.minimum:.6g} to {field.maximum:.6g}"
+
+
+def _remarks(field: FieldSeen) -> str:
+    said = []
+    if field.absent:
+        said.append(f"absent at {field.absent} of {field.rows}")
+    if field.null:
+        said.append(f"None at {field.null} of {field.rows}")
+    if field.empty:
+        said.append(f"empty at {field.empty}")
+    if field.holes:
+        said.append(f"{field.holes} None inside")
+    if field.nan:
+        said.append(f"{field.nan} NaN")
+    if field.infinite:
+        said.append(f"{field.infinite} infinite")
+    if field.constant:
+        said.append("constant")
+    if len(field.shapes) > 1 and len({len(s) for s, _, _ in field.shapes}) > 1:
+        shape, _, record = field.shapes[1]
+        said.append(f"{list(shape)} from record {record}")
+    return ", ".join(said)
+
+
+def _heading(records: Records, rows: int, roles: RoleMap) -> str:
+    kinds = ", ".join(dict.fromkeys(READER_NAMES.get(name, name) for name in records.readers))
+    known = f", names as in {roles.framework}" if roles.framework else ""
+    return f"{_files(records)} ({kinds}), {rows:,} rows{known}"
+
+
+def _files(records: Records) -> str:
+    return str(records.files[0]) if len(records.files) == 1 else f"{len(records.files)} files"
+
+
+def _summary(findings: Sequence[Finding], judged: Judgement, records: Records) -> str:
+    counts = {level: sum(f.severity is level for f in findings) for level in (Severity.ERROR, Severity.WARNING, Severity.NOTE)}
+    checked = f"{judged.records:,} records of {_files(records)} ({len(judged.judged)} questions judged, {len(judged.not_judged)} not)"
+    if not findings:
+        return f"No findings in {checked}"
+    words = ", ".join(f"{n} {level.value}{'s' if n != 1 else ''}" for level, n in counts.items() if n)
+    return f"{words} in {checked}"
+
+
+def _next(findings: Sequence[Finding], files: Sequence[Path]) -> str:
+    grave = next((f for f in findings if f.severity is not Severity.NOTE), None)
+    return f"gyrecheck explain {grave.code}" if grave else f"gyrecheck handoff diff {shlex.quote(str(files[0]))} TRAINER"
+
+
+def _refuse_empty(rows: int, files: Sequence[Path]) -> None:
+    if not rows:
+        raise GyreError(f"{files[0]}: holds no record", hint="nothing checked is no pass; was the sampler stopped before its first write?")
+
+
+class _Episode:
+    """Gathers one episode's rows for printing, up to `LIMIT` of them."""
+
+    LIMIT = 1000
+
+    def __init__(self, wanted: str) -> None:
+        self.wanted = wanted
+        self.complete = False
+        self._rows: list[tuple[Scalar, ...]] = []
+        self._keys: tuple[str, ...] = ()
+        self._name: Any = None
+
+    def feed(self, batch: Any, roles: RoleMap) -> None:  # noqa: ANN401 - a RecordBatch
+        from gyrecheck.handoff.profile import example
+
+        key = roles.key("episode_id") or roles.key("trajectory_id")
+        ends = [roles.key(role) for role in ("terminated", "truncated", "done") if roles.key(role)]
+        names = batch.columns.get(key)
+        self._keys = self._keys or tuple(name for name in batch.columns if not name.startswith("header."))
+        for row in range(batch.rows):
+            name = example(names, row) if names is not None else None
+            if self._name is None and self.wanted != "first" and name != self.wanted:
+                continue
+            if self._rows and names is not None and name != self._name:
+                if self.wanted == "first":
+                    self.complete = True
+                    return
+                continue
+            self._name = name if self._name is None else self._name
+            self._rows.append((int(batch.records[row]), *(example(batch.columns[k], row) if k in batch.columns else "" for k in self._keys)))
+            ended = any(example(batch.columns[end], row) in {"true", "1"} for end in ends if end in batch.columns)
+            if len(self._rows) >= self.LIMIT or (ended and names is None):
+                self.complete = True
+                return
+
+    def table(self) -> Table:
+        if not self._rows:
+            raise GyreError(f"--episode {self.wanted}: no record has this episode", hint="--episode first prints the first one")
+        note = f"only the first {self.LIMIT} steps" if len(self._rows) >= self.LIMIT else ""
+        return Table(("record", *self._keys), tuple(self._rows), title=f"episode {self._name if self._name is not None else 'first'}", note=note)
+
+
+def prove(sample: Sample) -> tuple[tuple[str, int], ...]:
+    """Codes and records that `check` finds in a rule sample; `args` may be `--schema`, and the schema's text."""
+    with tempfile.TemporaryDirectory(prefix="gyrecheck-sample-") as folder:
+        path = Path(folder) / (sample.file or "sample.jsonl")
+        path.write_text(sample.text.lstrip("\n"), encoding="utf-8")
+        schema = None
+        if sample.args[:1] == ("--schema",):
+            schema = Path(folder) / "schema.toml"
+            schema.write_text(sample.args[1], encoding="utf-8")
+        report, _ = check_report([path], {}, schema=schema)
+    found: list[tuple[str, int]] = []
+    for finding in report.findings:
+        lines = _records(finding.records) or [finding.line]
+        found += [(finding.code, line) for line in lines]
+    return tuple(found)
+
+
+def _records(text: str) -> list[int]:
+    numbers: list[int] = []
+    for part in text.replace("…", "").split(","):
+        first, _, last = part.strip().partition("-")
+        if first.isdigit():
+            numbers += list(range(int(first), int(last or first) + 1))
+    return numbers
