@@ -66,12 +66,15 @@ class Learner:
         self.critic = initial_critic(settings.seed)
         self._parameters = [*self.actor.parameters(), *self.critic.parameters()]
         self._optimizer = torch.optim.Adam(self._parameters, lr=settings.learning_rate, eps=1e-5, fused=True)
-        planned = settings.planned_updates
-        self._scheduler = torch.optim.lr_scheduler.LambdaLR(self._optimizer, lambda update: max(0.02, 1 - update / planned))
+        self._scheduler = torch.optim.lr_scheduler.LambdaLR(self._optimizer, self._share_left)
         self._scale = np.float32(1 / (1 - settings.gamma))
         """Values are learned in this unit, the return of an endless run of rewards of 1, so that the value's gradient does
         not drown the policy's under the common norm clip."""
         self.optimizer_steps = 0
+
+    def _share_left(self, update: int) -> float:
+        """Share of the first learning rate that is left after `update` updates: linear, with a floor for runs that go on."""
+        return max(0.02, 1 - update / self._settings.planned_updates)
 
     def update(self, batch: Slices, train_step: int) -> UpdateStats:
         """Make `epochs` passes over the batch in `minibatches` gradient steps each; order depends on seed and train step."""
@@ -144,19 +147,19 @@ class Learner:
 
     def restore(self, tensors: dict[str, torch.Tensor], train_step: int, optimizer_steps: int) -> None:
         """Go on where `tensors` were written."""
-        nn.utils.vector_to_parameters(tensors["parameters"], self._parameters)
         sizes = [parameter.numel() for parameter in self._parameters]
-        firsts, seconds = torch.split(tensors["adam_first"], sizes), torch.split(tensors["adam_second"], sizes)
-        for parameter, first, second in zip(self._parameters, firsts, seconds, strict=True):
+        columns = [torch.split(tensors[name], sizes) for name in ("parameters", "adam_first", "adam_second")]
+        for parameter, value, first, second in zip(self._parameters, *columns, strict=True):
+            # Copies: views into the loaded vectors lie at other alignments, and other kernels round otherwise.
+            parameter.data.copy_(value.reshape(parameter.shape))
             self._optimizer.state[parameter] = {
                 "step": tensors["adam_step"].clone(),
                 "exp_avg": first.reshape(parameter.shape).clone(),
                 "exp_avg_sq": second.reshape(parameter.shape).clone(),
             }
-        self._scheduler.last_epoch = train_step
-        for group, rate in zip(self._optimizer.param_groups, self._scheduler.get_lr(), strict=True):
-            group["lr"] = rate
-        self._scheduler._last_lr = [group["lr"] for group in self._optimizer.param_groups]  # noqa: SLF001 - torch has no setter
+        rate = self._settings.learning_rate * self._share_left(train_step)
+        self._scheduler.load_state_dict(self._scheduler.state_dict() | {"last_epoch": train_step, "_last_lr": [rate]})
+        self._optimizer.param_groups[0]["lr"] = rate
         self.optimizer_steps = optimizer_steps
 
 
