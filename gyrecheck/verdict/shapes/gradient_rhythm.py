@@ -1,0 +1,351 @@
+"""Do clear, backward and step keep one rhythm? (GYR206, GYR207, GYR208)
+
+GYR206: two steps of one optimizer with no clearing between. GYR207: gradients cleared on passes that do not step, or between
+backward and the step it feeds. GYR208: a step on a path on which no batch arrived or no backward ran.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gyrecheck.model.facts import Block
+from gyrecheck.model.finding import Severity
+from gyrecheck.program.flow import prefixes, reach
+from gyrecheck.program.program import Program, readable
+from gyrecheck.program.topology import Layout
+from gyrecheck.verdict.shapes import steps
+from gyrecheck.verdict.shapes.steps import BACK, CLEAR, STEP, Event
+from gyrecheck.verdict.shapes.suspect import Suspect, at_call
+
+
+def gradient_rhythm(program: Program, _layout: Layout) -> Iterator[Suspect]:
+    """Every break of rhythm, each place once, seen from the outermost function that shows it."""
+    seen: set[tuple[str, int, int]] = set()
+    for fn in program.functions:
+        table = program.full.of[fn.number]
+        if STEP not in table and "scaler.step" not in table:
+            continue
+        found = steps.events(program, fn.number)
+        for suspect in (*_no_clear(program, fn.number, found), *_cleared(program, found), *_without_data(program, fn.number, found)):
+            key = (suspect.code, suspect.function, suspect.line)
+            if key not in seen:
+                seen.add(key)
+                yield suspect
+
+
+# ---- GYR206
+
+
+def _no_clear(program: Program, root: int, found: list[Event]) -> Iterator[Suspect]:
+    clears = [e for e in found if e.role == CLEAR]
+    backs = [e for e in found if e.role == BACK]
+    taken = [e for e in found if e.role == STEP and e.optimizer]
+    for step in taken:
+        around = steps.loops(program, step)
+        mine = [c for c in clears if _concerns(program, c, step)]
+        if around:
+            loop = next((lp for lp in around if any(steps.inside(program, b, step, lp) for b in backs)), None)
+            if loop is None or _handed_on(program, step, loop):
+                continue
+            if not any(steps.inside(program, c, step, loop) for c in mine) and not _hidden_clear(program, step, loop):
+                back = next(b for b in backs if steps.inside(program, b, step, loop))
+                yield _unclear(program, step, back)
+                continue
+        for other in taken:
+            if other is not step and other.who == step.who and steps.before(program, other, step) and steps.always_after(program, other, step):
+                between = [c for c in mine if steps.before(program, other, c) and steps.before(program, c, step)]
+                fed = [b for b in backs if steps.before(program, other, b) and steps.before(program, b, step)]
+                same = _same_loop(program, other, step)
+                if not between and fed and same:
+                    yield at_call(
+                        program, *step.place, "GYR206", f"second `{readable(program.call(*step.place))}` with no `zero_grad` between",
+                        evidence=(steps.evidence(program, other, "first step"),), side="training",
+                        hint=f"call {step.who}.zero_grad() after the first step, or step once",
+                    )  # fmt: skip
+                    break
+    if taken and backs and not clears:
+        yield from _never(program, root, taken[0], backs[0])
+
+
+def _never(program: Program, root: int, step: Event, back: Event) -> Iterator[Suspect]:
+    """A function that takes the gradient and steps, in a file in which nothing ever clears, called from nowhere that we see."""
+    if step.place[0] != root or back.place[0] != root or steps.loops(program, step) or program.callers[root]:
+        return
+    module = program.tree.functions[root].module
+    if any(program.own(fn.number, CLEAR, hints=True) for fn in program.tree.functions_of(module)):
+        return
+    if any(b.target.endswith(".grad") for fn in program.tree.functions_of(module) for b in fn.fact.binds):
+        return
+    name = program.tree.functions[root].fact.name
+    if name == "<module>" or _handed_on(program, step, (0, 0)):
+        return
+    yield _unclear(program, step, back)
+
+
+def _unclear(program: Program, step: Event, back: Event) -> Suspect:
+    return at_call(
+        program, *step.place, "GYR206", f"`{readable(program.call(*step.place))}` is repeated and no `zero_grad` lies between: gradients of all passes add up",
+        evidence=(steps.evidence(program, back, "gradients are added by"), *_way(program, step)), side="training",
+        hint=f"call {step.who or 'the optimizer'}.zero_grad() before the backward pass",
+    )  # fmt: skip
+
+
+def _concerns(program: Program, clear: Event, step: Event) -> bool:
+    """A clearing of the same optimizer, of a module (whose parameters may be the optimizer's), or of something unknown."""
+    if not clear.optimizer or clear.who == step.who:
+        return True
+    plain = clear.who.count(".") + step.who.count(".") <= 2 and (clear.who.count(".") < 2 > step.who.count("."))
+    return (plain and _tail(clear.who) == _tail(step.who)) or "[" in clear.who
+
+
+def _tail(path: str) -> str:
+    return path.rpartition(".")[2]
+
+
+def _same_loop(program: Program, first: Event, second: Event) -> bool:
+    a, b = steps.loops(program, first), steps.loops(program, second)
+    return (a[0] if a else None) == (b[0] if b else None) or len(first.way) != len(second.way)
+
+
+def _handed_on(program: Program, step: Event, loop: tuple[int, int]) -> bool:
+    """The optimizer is given to something unknown in the loop, which may clear it; or its gradients are written by hand."""
+    number = step.way[loop[0]][0]
+    fact = program.tree.functions[number].fact
+    roots = set(prefixes(step.who))
+    for at, call in enumerate(fact.calls):
+        if (number, at) in step.way or not program.within(number, call.block, loop[1]):
+            continue
+        last = call.name.rpartition(".")[2]
+        if last in {"step", "zero_grad", "unscale_", "update", "append", "state_dict", "load_state_dict"}:
+            continue
+        given = [a for arg in (*call.args, *(v for _, v in call.keywords)) for a in arg if isinstance(a, str)]
+        if step.who and step.who in given and program.resolver.callee(number, at) is None:
+            return True
+        if "zero" in last and "grad" in last:
+            return True
+    del roots
+    return any(b.target.endswith(".grad") for b in fact.binds)
+
+
+def _hidden_clear(program: Program, step: Event, loop: tuple[int, int]) -> bool:
+    """A first-party call in the loop clears, known by name only."""
+    number = step.way[loop[0]][0]
+    fact = program.tree.functions[number].fact
+    for edge in program.calls.edges[number]:
+        if edge.call >= 0 and program.within(number, fact.calls[edge.call].block, loop[1]) and CLEAR in program.full.of[edge.callee]:
+            return True
+    return any(r.role == CLEAR and program.within(number, fact.calls[r.call].block, loop[1]) for r in program.calls.roles[number])
+
+
+# ---- GYR207
+
+
+def _cleared(program: Program, found: list[Event]) -> Iterator[Suspect]:
+    clears = [e for e in found if e.role == CLEAR]
+    backs = [e for e in found if e.role == BACK]
+    taken = [e for e in found if e.role == STEP]
+    for clear in clears:
+        for step in taken:
+            if not _concerns(program, clear, step):
+                continue
+            around = steps.loops(program, step)
+            for loop in around[:1]:
+                if not steps.inside(program, clear, step, loop):
+                    continue
+                branch = rhythm(program, step, loop)
+                back = next((b for b in backs if steps.inside(program, b, step, loop) and rhythm(program, b, loop) is None), None)
+                if branch is not None and back is not None and _unconditional(program, clear, loop) and not wrapped(program, clear):
+                    number, block = branch
+                    yield at_call(
+                        program, *clear.place, "GYR207",
+                        f"`{readable(program.call(*clear.place))}` clears on every pass, the optimizer steps only on some: the other passes are lost",
+                        evidence=(
+                            program.place(number, block.line, "the step happens only when this holds", "because"),
+                            steps.evidence(program, back, "these gradients are cleared"), steps.evidence(program, step, "the step"),
+                        ), side="training", hint="clear on the same branch as the step, right after it",
+                    )  # fmt: skip
+        yield from _between(program, clear, backs, taken, clears)
+
+
+def _between(program: Program, clear: Event, backs: list[Event], taken: list[Event], clears: list[Event]) -> Iterator[Suspect]:
+    """`backward`, then `zero_grad`, then `step`, in one run of statements."""
+    del clears
+    here = clear.way[:-1]
+    back = [b for b in backs if b.way[:-1] == here and _block(program, b) == _block(program, clear) and steps.before(program, b, clear)]
+    step = [s for s in taken if s.way[:-1] == here and _block(program, s) == _block(program, clear) and steps.before(program, clear, s)]
+    step = [s for s in step if s.who == clear.who or (not clear.optimizer and len({t.who for t in taken}) == 1)]
+    if not back or not step:
+        return
+    last, first = back[-1], step[0]
+    if any(steps.before(program, last, s) and steps.before(program, s, clear) for s in taken if s.way[:-1] == here):
+        return
+    if any(steps.before(program, clear, b) and steps.before(program, b, first) for b in backs):
+        return
+    if not _feeds(program, last, clear, taken):
+        return
+    yield at_call(
+        program, *clear.place, "GYR207", f"`{readable(program.call(*clear.place))}` clears the gradients between the backward pass and the step they feed",
+        evidence=(steps.evidence(program, last, "these gradients are cleared"), steps.evidence(program, first, "the step finds none")),
+        side="training", hint="clear before the backward pass, or after the step",
+    )  # fmt: skip
+
+
+def _feeds(program: Program, back: Event, clear: Event, taken: list[Event]) -> bool:
+    """With several optimizers in a function a clearing of another one is no fault."""
+    del program, back
+    return len({s.who for s in taken}) <= 1 or clear.optimizer
+
+
+def _block(program: Program, event: Event) -> int:
+    return program.call(*event.place).block
+
+
+def rhythm(program: Program, event: Event, loop: tuple[int, int]) -> tuple[int, Block] | None:
+    """The branch that lets an event happen only on some passes of the loop: a counter, or the engine's own signal."""
+    for number, _, block in steps.branches(program, event, loop):
+        words = [str(a).rpartition(".")[2].lower() for a in block.detail if isinstance(a, str) and not a.startswith("=")]
+        calls = [program.call(number, a).name.rpartition(".")[2].lower() for a in block.detail if isinstance(a, int)]
+        if block.kind == "then" and ("%" in block.op or any(_cadence(w) for w in (*words, *calls))):
+            return number, block
+    return None
+
+
+def _cadence(word: str) -> bool:
+    return any(part in word for part in ("sync_grad", "accum", "boundary", "should_step", "do_step", "update_now", "last_micro", "is_last", "step_now", "ready_to_step"))
+
+
+def _unconditional(program: Program, event: Event, loop: tuple[int, int]) -> bool:
+    return next(steps.branches(program, event, loop), None) is None and steps.loops(program, event)[:1] == [loop]
+
+
+def wrapped(program: Program, clear: Event) -> bool:
+    """An optimizer wrapped by its library clears only when it steps."""
+    if not clear.optimizer and clear.role == CLEAR:
+        return False
+    number = clear.place[0]
+    who = program.call(*clear.place).name.rpartition(".")[0]
+    names = (number, *(e.caller for e in program.callers[number]))
+    for at in names:
+        for bind in program.tree.functions[at].fact.binds:
+            if _tail(bind.target) == _tail(who) and any(isinstance(a, int) and program.call(at, a).name.endswith(".prepare") for a in bind.value):
+                return True
+    return False
+
+
+# ---- GYR208
+
+
+def _without_data(program: Program, root: int, found: list[Event]) -> Iterator[Suspect]:
+    fact = program.tree.functions[root].fact
+    backs = [e for e in found if e.role == BACK]
+    for step in (e for e in found if e.role == STEP):
+        number, at = step.place
+        if number != root:
+            continue
+        call = program.call(number, at)
+        for back in backs:
+            if len(back.way) > 1 and len(step.way) == 1 and back.way[0] == step.way[0]:
+                continue
+            head = back.way[0]
+            if head[0] != number:
+                continue
+            block = program.call(*head).block
+            skipped = _skipping(program, number, block, call.block)
+            if skipped is None or not steps.before(program, back, step):
+                continue
+            if any(b is not back and b.way[0][0] == number and program.within(number, call.block, program.call(*b.way[0]).block) for b in backs):
+                continue
+            kind, line, words = skipped
+            del kind
+            yield at_call(
+                program, number, at, "GYR208", f"`{readable(call)}` runs although no backward pass may have run: {words}",
+                evidence=(program.place(number, line, words, "because"), steps.evidence(program, back, "the backward pass that is left out")),
+                side="training", hint="return or continue when there is no batch, and count it",
+            )  # fmt: skip
+            break
+        else:
+            yield from _masked(program, number, at, backs)
+    del fact
+
+
+def _skipping(program: Program, number: int, inner: int, outer: int) -> tuple[str, int, str] | None:
+    """Why code in block `inner` may not have run when `outer` is reached after it: a handler that goes on, or a test of the data."""
+    fact = program.tree.functions[number].fact
+    blocks = fact.blocks
+    for at in program.blocks_up(number, inner):
+        if program.within(number, outer, at):
+            return None
+        block = blocks[at]
+        if block.kind in {"for", "while", "else", "except", "case"}:
+            return None
+        if block.kind == "try":
+            for index, handler in enumerate(blocks):
+                if handler.kind == "except" and handler.link == at and not _leaves(program, number, index):
+                    return "except", handler.line, f"the handler at line {handler.line} goes on to it"
+        if block.kind == "then":
+            if any(b.kind == "else" and b.link == at for b in blocks):
+                return None
+            words = [str(a).rpartition(".")[2].lower() for a in block.detail if isinstance(a, str) and not a.startswith("=")]
+            asked = [program.call(number, a).name.rpartition(".")[2] for a in block.detail if isinstance(a, int)]
+            if "len" in asked or "any" in asked or "numel" in asked or any(_is_data(w) for w in words):
+                return "then", block.line, f"the test at line {block.line} may leave it out"
+    return None
+
+
+def _is_data(word: str) -> bool:
+    return word in {"batch", "rows", "samples", "group", "groups", "data", "items", "trajectories", "rollouts", "records", "minibatch", "mask", "keep", "valid"}
+
+
+def _leaves(program: Program, number: int, block: int) -> bool:
+    """A block that ends in return, raise, continue or break."""
+    exits = program.tree.functions[number].fact.exits
+    return any(e.kind in {"return", "raise", "continue", "break"} and e.block == block for e in exits)
+
+
+def _masked(program: Program, number: int, step: int, backs: list[Event]) -> Iterator[Suspect]:
+    """A mean over a mask whose count is lifted to 1, with no test whether anything is left: the step runs on nothing."""
+    fact = program.tree.functions[number].fact
+    if not any(b.place[0] == number for b in backs):
+        return
+    for at, call in enumerate(fact.calls):
+        if call.name.rpartition(".")[2] not in {"clamp", "clamp_min", "clip", "clamp_"} or not _least_one(call.args, call.keywords):
+            continue
+        masks = [p for a in call.receiver if isinstance(a, int) and fact.calls[a].name.endswith(".sum") for p in _mask_of(fact.calls[a].name, fact.calls[a].receiver)]
+        flow = reach(fact, [at])
+        fed = any(b.place[0] == number and b.place[1] in flow.calls for b in backs)
+        tested = any(str(p).split(".")[0] in {str(a).split(".")[0].split("[")[0] for a in _tested(program, number, block)} for p in masks for block in fact.blocks)
+        if masks and fed and not tested:
+            yield at_call(
+                program, number, step, "GYR208", f"`{readable(fact.calls[step])}` runs although `{masks[0]}` may leave no row: the count is only lifted to 1",
+                evidence=(program.place(number, call.line, "an empty mask gives a loss of 0 here", "because", call.column + 1),),
+                side="training", hint="skip the step and count the batch as dropped when the mask is empty", at_most=Severity.NOTE,
+            )  # fmt: skip
+            return
+
+
+def _mask_of(name: str, receiver: tuple[str | int, ...]) -> list[str]:
+    head = name.rpartition(".")[0]
+    return [head] if head else [a for a in receiver if isinstance(a, str)]
+
+
+def _tested(program: Program, number: int, block: Block) -> list[str]:
+    if block.kind not in {"then", "while"}:
+        return []
+    out = [a for a in block.detail if isinstance(a, str)]
+    for atom in block.detail:
+        if isinstance(atom, int):
+            call = program.call(number, atom)
+            out += [call.name, *(a for arg in call.args for a in arg if isinstance(a, str)), *(a for a in call.receiver if isinstance(a, str))]
+    return out
+
+
+def _least_one(args: tuple[tuple[str | int, ...], ...], keywords: tuple[tuple[str, tuple[str | int, ...]], ...]) -> bool:
+    given = [*(a for arg in args for a in arg), *(a for _, v in keywords for a in v)]
+    return any(a in {"=1", "=1.0"} for a in given)
+
+
+def _way(program: Program, event: Event) -> list:  # type: ignore[type-arg]
+    return [
+        program.place(n, program.call(n, c).line, f"{program.name(n)} calls {readable(program.call(n, c))}", "through", program.call(n, c).column + 1)
+        for n, c in event.way[:-1]
+    ]
