@@ -23,10 +23,13 @@ OPTIONAL = ("mask", "version", "trainer_version", "action", "first", "last", "te
 class ReplayColumns:
     """Feed it batches in order, then take `rows()`. Element numbers stand for (file, record) pairs, which `places` gives back."""
 
-    def __init__(self, roles: RoleMap, limits: RatioLimits, *, replay: str = "replay_logprob", keep: int = LIMIT) -> None:
+    def __init__(
+        self, roles: RoleMap, limits: RatioLimits, *, replay: str = "replay_logprob", keep: int = LIMIT, weights: WeightsUsed | None = None
+    ) -> None:
         self.roles = roles
         self.replay = replay
         self.keep = keep
+        self._weights = weights
         self.unequal = 0
         """Rows left out because their log-probs differ in length."""
         self.left = 0
@@ -46,19 +49,21 @@ class ReplayColumns:
     @property
     def weights(self) -> WeightsUsed:
         """Whose weights replayed: the key's own name may say the recorded version's, a trainer's version says the trainer's."""
+        if self._weights is not None:
+            return self._weights
         if self.roles.key("trainer_version"):
             return "trainer"
         name = self.roles.key(self.replay).lower()
         return "recorded" if any(word in name for word in self._limits.same_weights) else "unknown"
 
-    def feed(self, batch: RecordBatch, replayed: Floats | None = None) -> None:
-        """Take one batch. `replayed` [elements of `logprob`] replaces the file's own column."""
+    def feed(self, batch: RecordBatch, replayed: Floats | None = None, done: Bools | None = None) -> None:
+        """Take one batch. `replayed` [elements of `logprob`] replaces the file's own column; `done` [rows] says which rows it covers."""
         recorded = self._column(batch, "logprob")
         other = self._column(batch, self.replay)
         if recorded is None or (other is None and replayed is None):
             return
         counts = np.asarray(recorded.counts)
-        take = counts > 0
+        take = counts > 0 if done is None else (counts > 0) & done
         if replayed is None and other is not None:
             same = counts == np.asarray(other.counts)
             self.unequal += int((take & ~same & (np.asarray(other.counts) > 0)).sum())
@@ -156,11 +161,11 @@ class ReplayColumns:
         if np.array_equal(own[np.unique(of)], counts[np.unique(of)]):
             start = np.cumsum(own) - own
             inside = _within(counts)[chosen]
-            return _flat(column)[start[of] + inside]
+            return np.asarray(_flat(column)[start[of] + inside], dtype=np.float64)
         if bool((own[np.unique(of)] <= 1).all()):
             row = np.full(batch.rows, np.nan)
             row[own == 1] = _flat(column)[(np.cumsum(own) - own)[own == 1]]
-            return row[of]
+            return np.asarray(row[of], dtype=np.float64)
         return None
 
     def _action(self, batch: RecordBatch, counts: Ints, chosen: Bools, of: Ints) -> Floats | None:
@@ -178,7 +183,7 @@ class ReplayColumns:
             return None
         self._discrete = self._discrete and column.kind in {Kind.INT, Kind.BOOL}
         keep = np.repeat(np.isin(np.arange(batch.rows), present), own)
-        return _flat(column)[keep].reshape(int(chosen.sum()), width)
+        return np.asarray(_flat(column)[keep].reshape(int(chosen.sum()), width), dtype=np.float64)
 
     def _ends(self, batch: RecordBatch, counts: Ints, of: Ints) -> tuple[Floats | None, Floats | None]:
         """First and last steps, for files with one step a row."""

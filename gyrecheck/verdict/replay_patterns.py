@@ -25,7 +25,7 @@ def pattern_of(rows: ReplayRows, limits: RatioLimits, *, drift: bool = False) ->
     rows = rows.only(finite)
     if rows.size < limits.few:
         return None
-    exact = (_probabilities, _multiple, _shifted, _reordered, _squashed)
+    exact = (_filled, _probabilities, _multiple, _shifted, _reordered, _squashed)
     loose = () if drift else (_constant, _truncated, _temperature, _growing, _numerics)
     for relation in exact + loose:
         found = relation(rows, limits)
@@ -46,6 +46,21 @@ def _impossible(rows: ReplayRows, finite: Bools, limits: RatioLimits) -> Pattern
         f"{count} of {rows.size} sampled {rows.unit}s have probability zero on replay: an action mask or a truncation on one side only"
     )
     return Pattern("impossible", sentence, ~finite, hint="apply the same mask (and top-k, top-p) where the log-prob is recomputed")
+
+
+def _filled(rows: ReplayRows, limits: RatioLimits) -> Pattern | None:
+    both = (("recorded", rows.recorded, rows.replayed, "sampling"), ("replayed", rows.replayed, rows.recorded, "training"))
+    for words, mine, other, side in both:
+        if float(np.ptp(mine)) <= limits.exact and float(np.ptp(other)) > limits.mean:
+            sentence = f"every {words} log-prob is {float(mine[0]):g}: a constant that was filled in, not measured"
+            return Pattern(
+                "filled",
+                sentence,
+                _everywhere(rows, limits),
+                hint="write the log-prob of the sampled action where it is sampled",
+                side=side,
+            )
+    return None
 
 
 def _probabilities(rows: ReplayRows, limits: RatioLimits) -> Pattern | None:

@@ -95,7 +95,7 @@ def judge_ratio(rows: ReplayRows, limits: RatioLimits) -> RatioJudgement:
     if faults:
         return RatioJudgement(State.BROKEN, faults[0].message, overall, groups, tuple(faults), tuple(notes), rows.unit)
     stats = ratio_stats(ratio_of(rows.recorded[same], rows.replayed[same]), limits.clip)
-    message = f"ratio is 1 at the same version: {_figures(stats, rows.unit)}"
+    message = f"ratio is 1 at the same version: {figures(stats, rows.unit)}"
     return RatioJudgement(State.HOLDS, message, overall, groups, (), tuple(notes), rows.unit)
 
 
@@ -131,12 +131,12 @@ def _at_positive_age(rows: ReplayRows, older: Bools, age: Ints, limits: RatioLim
 
 def _of_unknown_age(rows: ReplayRows, limits: RatioLimits, overall: RatioStats) -> tuple[State, str, tuple[RatioFault, ...]]:
     if not off(rows, _all(rows), limits):
-        return State.HOLDS, f"ratio is 1: {_figures(overall, rows.unit)}", ()
+        return State.HOLDS, f"ratio is 1: {figures(overall, rows.unit)}", ()
     pattern = pattern_of(rows, limits, drift=True)
     if pattern is not None and pattern.certain:
         fault = _fault("GYR402", "ratio off, and not by drift", rows, pattern, limits)
         return State.BROKEN, fault.message, (fault,)
-    why = f"ratio is off ({_figures(overall, rows.unit)}), but no version says whether the same weights made both: drift or mismatch"
+    why = f"ratio is off ({figures(overall, rows.unit)}), but no version says whether the same weights made both: drift or mismatch"
     return State.UNDECIDED, why, ()
 
 
@@ -155,7 +155,7 @@ def _fault(code: Literal["GYR402", "GYR407"], opening: str, rows: ReplayRows, pa
     return RatioFault(
         code=code,
         pattern=pattern.name,
-        message=f"{opening}: {pattern.sentence} ({_figures(stats, rows.unit)})",
+        message=f"{opening}: {pattern.sentence} ({figures(stats, rows.unit)})",
         records=tuple(int(r) for r in records),
         share=records.size / max(1, np.unique(rows.record).size),
         hint=pattern.hint,
@@ -195,8 +195,15 @@ def _all(rows: ReplayRows) -> Bools:
     return np.ones(rows.size, dtype=np.bool_)
 
 
-def _figures(stats: RatioStats, unit: str) -> str:
+def figures(stats: RatioStats, unit: str) -> str:
+    """Mean, p99, range, effective sample size and clip fraction in words."""
     return (
         f"mean {stats.mean:.4g}, p99 |ratio - 1| {stats.p99:.3g}, range {stats.low:.3g} to {stats.high:.3g} over {stats.n} {unit}s; "
         f"effective sample size {stats.ess:.0%}, clipped {stats.clipped:.0%}"
     )
+
+
+def record_numbers(rows: ReplayRows, versions: tuple[int, ...] = ()) -> tuple[int, ...]:
+    """The element numbers of all records, or of those of some versions."""
+    keep = _all(rows) if not versions or rows.version is None else np.isin(rows.version, versions)
+    return tuple(int(number) for number in np.unique(rows.record[keep]))

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from gyrecheck.model.finding import Finding, Severity, State, Table, Verdict, fingerprint
 from gyrecheck.rulebook.codes import Code
 from gyrecheck.verdict.replay_columns import ReplayColumns
-from gyrecheck.verdict.replay_ratio import RatioJudgement
+from gyrecheck.verdict.replay_ratio import RatioJudgement, figures
 
 
 def ratio_findings(
@@ -21,7 +21,7 @@ def ratio_findings(
     columns: ReplayColumns,
     field: str = "",
 ) -> tuple[Finding, ...]:
-    """The faults as findings, each in the first file concerned. `severity` is each code's level in the topology at hand; `off` ones are left out."""
+    """The faults as findings, each in the first file concerned. `severity`: each code at hand; `off` ones are left out."""
     found = []
     for fault in judged.faults:
         level = severity[fault.code]
@@ -53,6 +53,7 @@ def ratio_verdict(judged: RatioJudgement, codes: Mapping[str, Code], severity: M
     """The judgement as one verdict on the mean ratio. An undecided one is a note: a file may be right without saying its versions."""
     grave = any(f.grave and f.code == "GYR402" for f in judged.faults)
     level = severity["GYR402"] if grave else Severity.WARNING if judged.faults else severity["GYR402"]
+    said = f"importance ratio is not what it must be: {figures(judged.overall, judged.unit)}" if judged.faults else judged.message
     return Verdict(
         code="GYR402",
         name=codes["GYR402"].name,
@@ -61,8 +62,7 @@ def ratio_verdict(judged: RatioJudgement, codes: Mapping[str, Code], severity: M
         quantity="importance ratio on replay",
         value=round(judged.overall.mean, 6),
         unit="1",
-        message="; ".join((judged.message, *judged.notes)),
-        hint=judged.faults[0].hint if judged.faults else "",
+        message="; ".join((said, *judged.notes)),
     )
 
 
