@@ -88,9 +88,9 @@ class Updates:
         if size is not None:
             state.looked += 1
             if size == "none":
-                self._say(state, "empty_step", number, why="none")
+                self._say(state, "empty_step", number, why="none", seen=self.backwards)
             elif size == "zero":
-                self._say(state, "empty_step", number, why="zero", backward=state.backward)
+                self._say(state, "empty_step", number, why="zero", backward=state.backward, seen=self.backwards)
             elif size == "nan":
                 self._say(state, "nan_step", number)
             elif not state.backward and state.steps and self.backwards:

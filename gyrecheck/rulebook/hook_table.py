@@ -37,6 +37,22 @@ class Environments:
 
 
 @dataclass(frozen=True, slots=True)
+class HookLimits:
+    """Where the verdicts over a hooked run turn; one field a line of the file, where each is explained."""
+
+    phases: int
+    cleared_share: float
+    cleared_least: int
+    clip_share: float
+    horizon_over: float
+    rate_share: float
+    same_pace: float
+    pace_least: int
+    graphs: int
+    samples: int
+
+
+@dataclass(frozen=True, slots=True)
 class HookTable:
     """All of `rules/hooks.toml`."""
 
@@ -45,6 +61,7 @@ class HookTable:
     fetches: tuple[Target, ...]
     bases: tuple[Target, ...]
     environments: Environments
+    limits: HookLimits
     horizons: dict[str, str]
     libraries: tuple[str, ...]
     unhooked: dict[str, str]

@@ -1,0 +1,88 @@
+"""What `run`, `doctor` and `ledger` say about a run folder: the verdicts over the hook's data, joined with those over the program's output."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from gyrecheck.model.finding import Report, Severity, State, Verdict
+from gyrecheck.model.live import HookedRun
+from gyrecheck.rulebook.codes import load_codes
+from gyrecheck.rulebook.hook_table import load_hook_table
+from gyrecheck.rulebook.thresholds import load_thresholds
+from gyrecheck.stream.logs import Ask, open_log, read_logs
+from gyrecheck.stream.open_log import find_logs
+from gyrecheck.stream.shards import events_of
+from gyrecheck.verdict.judge import Judgement, judge
+from gyrecheck.verdict.live import LiveJudgement, judge_live
+from gyrecheck.verdict.ruling import Rules
+from gyrecheck.verdict.tally import Tally
+
+OUTPUTS = ("stdout.log", "stderr.log")
+_LEDGER_TERMS = {"sampled", "taken", "drawn", "dropped_stale", "dropped_other", "left", "in_flight", "published", "loaded"}
+
+
+def judge_logs(
+    folder: Path, run: HookedRun, *, topology: str = "", chosen: frozenset[str] | None = None, extra: Path | None = None
+) -> Judgement | None:
+    """The ledger's judgement over the program's output and over what it told the hook's own ledger; None when neither says anything."""
+    paths = tuple(str(folder / name) for name in OUTPUTS if (folder / name).is_file() and (folder / name).stat().st_size)
+    tally = Tally()
+    tally.feed_events(event for event in events_of(run) if event.kind in _LEDGER_TERMS)
+    if paths:
+        ask = Ask(extra=extra)
+        opened = [open_log(log, ask) for log in find_logs(paths)]
+        readings, ordered = read_logs(opened, ask)
+        for part in readings:
+            tally.feed(part)
+        tally.ordered = all(ordered)
+        for log in opened:
+            tally.saw(log.note())
+    snapshot = tally.snapshot()
+    if not snapshot.readings:
+        return None
+    return judge(snapshot, load_codes(extra), topology=topology, chosen=chosen)
+
+
+def judge_hook(
+    run: HookedRun, *, topology: str = "", chosen: frozenset[str] | None = None, extra: Path | None = None
+) -> LiveJudgement:
+    """The judgement over the hook's own data."""
+    return judge_live(run, Rules(load_codes(extra), load_thresholds(), topology, chosen), load_hook_table().limits)
+
+
+def report_of(command: str, inputs: tuple[str, ...], live: LiveJudgement, logs: Judgement | None) -> Report:
+    """Both judgements as one report; a fault that both see is told once, by the graver of the two."""
+    verdicts = merge(live.verdicts, logs.verdicts if logs else ())
+    sentences = [*live.sentences, *(f"{v.message}." for v in verdicts if v.state is State.HOLDS and v.message)]
+    broken = [v for v in verdicts if v.state is State.BROKEN]
+    counted = {level: sum(v.severity is level for v in broken) for level in (Severity.ERROR, Severity.WARNING, Severity.NOTE)}
+    words = ", ".join(f"{n} {level.value}{'s' if n > 1 else ''}" for level, n in counted.items() if n)
+    return Report(
+        command=command,
+        inputs=inputs,
+        topology=live.topology,
+        topology_reason=live.topology_reason,
+        verdicts=verdicts,
+        tables=dict(live.tables or {}),
+        heading=live.heading,
+        sentences=tuple(dict.fromkeys(sentences)),
+        summary=f"Found {words}." if words else "No findings.",
+        not_judged=(*live.not_judged, *(logs.not_judged if logs else ())),
+        statistics=dict(live.statistics or {}),
+        next=next((f"gyrecheck explain {v.code}" for v in broken), ""),
+    )
+
+
+def merge(first: tuple[Verdict, ...], second: tuple[Verdict, ...]) -> tuple[Verdict, ...]:
+    """Verdicts worst first. Of two broken ones with one code and one quantity the graver stays, with the other's evidence."""
+    kept: list[Verdict] = []
+    for verdict in (*first, *second):
+        twin = next((n for n, k in enumerate(kept) if k.code == verdict.code and k.quantity == verdict.quantity and k.state is verdict.state), None)
+        if twin is None or verdict.state is not State.BROKEN or verdict.message == kept[twin].message or verdict.code != "GYR503":
+            kept.append(verdict)
+            continue
+        graver, other = (verdict, kept[twin]) if verdict.severity.rank > kept[twin].severity.rank else (kept[twin], verdict)
+        kept[twin] = dataclasses.replace(graver, evidence=(*graver.evidence, *other.evidence))
+    order = {State.BROKEN: 0, State.UNDECIDED: 1, State.HOLDS: 2}
+    return tuple(sorted(kept, key=lambda v: (order[v.state], -v.severity.rank if v.state is not State.HOLDS else 0)))

@@ -1,0 +1,94 @@
+"""What a hooked run left behind: counters per process, call sites, and the rare facts in their order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class SiteCount:
+    """Calls counted at one place. `entry` ones are exact totals of a counted function; others say who called it.
+
+    `letter` is `S` or `T`; `role` is `marked` for what the project marked itself; `label` names the entry, or `file:line function`.
+    """
+
+    letter: str
+    role: str
+    label: str
+    calls: int
+    entry: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessCounts:
+    """One shard: the process that wrote it, and its counters. `start` is seconds since the epoch."""
+
+    path: str
+    pid: int
+    parent: int
+    host: str
+    run_id: str
+    line: str
+    python: str
+    start: float
+    cells: dict[str, int]
+    sites: tuple[SiteCount, ...] = ()
+
+    def calls(self, letter: str, *, marked: bool | None = None) -> int:
+        """Sample (`S`) or update (`T`) calls; `marked` takes only the project's own marks, or only what the hook found itself."""
+        found = sum(
+            s.calls for s in self.sites if s.entry and s.letter == letter and (marked is None or (s.role == "marked") is marked)
+        )
+        spare = self.cells.get("sample_calls" if letter == "S" else "update_calls", 0)
+        return found + (0 if marked else spare)
+
+
+@dataclass(frozen=True, slots=True)
+class HookEvent:
+    """One rare fact. `line` is its 1-based line in `path`; `fields` are as the hook wrote them."""
+
+    kind: str
+    at: float
+    pid: int
+    path: str
+    line: int
+    fields: dict[str, object] = field(default_factory=dict)
+
+    def number(self, name: str, default: float = 0.0) -> float:
+        """A field as a number; `default` where it is absent or no number."""
+        value = self.fields.get(name)
+        return float(value) if isinstance(value, (int, float)) else default
+
+    def text(self, name: str) -> str:
+        """A field as text; empty where it is absent."""
+        value = self.fields.get(name)
+        return value if isinstance(value, str) else ""
+
+    def words(self, name: str) -> tuple[str, ...]:
+        """A field that is a list, as texts."""
+        value = self.fields.get(name)
+        return tuple(str(part) for part in value) if isinstance(value, list) else ()
+
+
+@dataclass(frozen=True, slots=True)
+class HookedRun:
+    """All shards and events of a run folder. `reached` are the pids in which the hook was started at all."""
+
+    folder: str
+    processes: tuple[ProcessCounts, ...] = ()
+    events: tuple[HookEvent, ...] = ()
+    reached: tuple[int, ...] = ()
+    problems: tuple[str, ...] = ()
+    """Files that could not be read, and why."""
+
+    def of(self, *kinds: str) -> tuple[HookEvent, ...]:
+        """All events of these kinds, in time."""
+        return tuple(e for e in self.events if e.kind in kinds)
+
+    def total(self, cell: str) -> int:
+        """A counter summed over the processes."""
+        return sum(p.cells.get(cell, 0) for p in self.processes)
+
+    def calls(self, letter: str, *, marked: bool | None = None) -> int:
+        """Sample or update calls summed over the processes."""
+        return sum(p.calls(letter, marked=marked) for p in self.processes)

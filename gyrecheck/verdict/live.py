@@ -1,0 +1,71 @@
+"""The judgement over a hooked run: what its counters and rare facts show that no log says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gyrecheck.model.finding import Scalar, State, Table, Topology, Verdict
+from gyrecheck.model.live import HookedRun
+from gyrecheck.rulebook.hook_table import HookLimits
+from gyrecheck.verdict.live_sides import infer_topology, judge_acting, judge_coupling, judge_crossings, tables
+from gyrecheck.verdict.live_sync import judge_sync
+from gyrecheck.verdict.live_updates import judge_updates
+from gyrecheck.verdict.ruling import Docket, Rules, count
+
+
+@dataclass(frozen=True, slots=True)
+class LiveJudgement:
+    """What a hooked run adds to a report."""
+
+    verdicts: tuple[Verdict, ...] = ()
+    tables: dict[str, Table] | None = None
+    sentences: tuple[str, ...] = ()
+    not_judged: tuple[str, ...] = ()
+    heading: tuple[str, ...] = ()
+    topology: str = ""
+    topology_reason: str = ""
+    statistics: dict[str, Scalar] | None = None
+
+
+def judge_live(run: HookedRun, rules: Rules, limits: HookLimits) -> LiveJudgement:
+    """All verdicts over the hook's data. A topology in `rules` is taken as declared; without one it is inferred."""
+    inferred, reason = infer_topology(run)
+    topology = rules.topology or (inferred.value if inferred else "")
+    docket = Docket(
+        Rules(rules.codes, rules.thresholds, topology or Topology.DECOUPLED.value, rules.chosen, rules.max_age, rules.age_unit, rules.left)
+    )
+    sentences = []
+    judge_sync(run, limits, docket)
+    judge_updates(run, limits, docket)
+    judge_crossings(run, docket)
+    judge_acting(run, limits, docket)
+    if coupling := judge_coupling(run, docket):
+        sentences.append(coupling)
+    broken = any(v.state is State.BROKEN for v in docket.verdicts)
+    if run.calls("S") and run.calls("T") and not broken:
+        sentences.insert(0, f"Sides: {count(run.calls('S'))} sample calls and {count(run.calls('T'))} updates, neither inside the other.")
+    for problem in run.problems:
+        docket.skip(f"unreadable: {problem}")
+    lost = run.total("events_lost")
+    if lost:
+        docket.skip(f"{count(lost)} rare facts could not be written down")
+    statistics: dict[str, Scalar] = {
+        "sample_calls": run.calls("S"),
+        "update_calls": run.calls("T"),
+        "optimizer_steps": run.total("optimizer_steps"),
+        "backward_calls": run.total("backward_calls"),
+        "scheduler_steps": run.total("scheduler_calls"),
+        "weight_loads": run.total("load_calls"),
+        "processes_hooked": len(run.processes),
+    }
+    heading = (f"{len(run.processes)} hooked processes, {count(run.calls('S'))} sample calls, {count(run.calls('T'))} update calls",)
+    return LiveJudgement(
+        tuple(docket.verdicts),
+        tables(run),
+        tuple(sentences),
+        tuple(docket.not_judged),
+        heading,
+        topology,
+        "declared" if rules.topology else reason,
+        statistics,
+    )
