@@ -16,7 +16,8 @@ from gyrecheck.model.finding import Finding, Scalar, Severity, Topology, fingerp
 from gyrecheck.rulebook.codes import Code, load_codes
 from gyrecheck.rulebook.lexicon import Lexicon, from_plain, load_lexicon, to_plain
 from gyrecheck.rulebook.locate_rules import rule_file, rule_files
-from gyrecheck.rulebook.regions import RegionNames, load_regions
+from gyrecheck.rulebook.lint_words import LintWords, WordFile, load_lint_words
+from gyrecheck.rulebook.regions import Region, RegionNames, load_regions
 from gyrecheck.source.cache import Cache, digest
 from gyrecheck.source.collect import Text, collect
 from gyrecheck.source.read import decode
@@ -53,6 +54,7 @@ class Rules:
     lexicon: Lexicon
     regions: RegionNames
     codes: dict[str, Code]
+    words: LintWords
     stamp: str
 
 
@@ -76,33 +78,30 @@ def load_rules(cache: Cache, extra: Path | None = None) -> Rules:
     Raises:
         RuleError: a rule file does not load.
     """
-    files = [rule_file("roles.toml"), rule_file("regions.toml"), *rule_files("vocabulary", extra), *rule_files("codes", extra)]
+    files = [rule_file("roles.toml"), rule_file("regions.toml"), rule_file("lint.toml"), *rule_files("vocabulary", extra), *rule_files("codes", extra)]
     stamp = digest(*(part for path in files for part in (str(path).encode(), path.read_bytes())))
     kept = cache.load("rules", stamp)
     if kept is not None:
         try:
             plain = marshal.loads(kept)  # noqa: S302 - our own folder; a torn entry raises and is a miss
             codes = msgspec.convert(plain["codes"], dict[str, Code])
-            return Rules(from_plain(plain["lexicon"]), RegionNames(msgspec.convert(plain["regions"], _regions_type())), codes, stamp)
+            regions = RegionNames(msgspec.convert(plain["regions"], dict[str, Region]))
+            words = LintWords(msgspec.convert(plain["words"], WordFile))
+            return Rules(from_plain(plain["lexicon"]), regions, codes, words, stamp)
         except (ValueError, EOFError, TypeError, KeyError, msgspec.ValidationError):
             pass
-    lexicon, regions = load_lexicon(extra), load_regions()
+    lexicon, regions, words = load_lexicon(extra), load_regions(), load_lint_words()
     codes = {number: _bare(code) for number, code in load_codes(extra).items()}
     plain = {"lexicon": to_plain(lexicon), "regions": msgspec.to_builtins(regions.table), "codes": msgspec.to_builtins(codes)}
+    plain["words"] = msgspec.to_builtins(words.file)
     cache.save("rules", stamp, marshal.dumps(plain))
-    return Rules(lexicon, regions, codes, stamp)
+    return Rules(lexicon, regions, codes, words, stamp)
 
 
 def _bare(code: Code) -> Code:
     from dataclasses import replace
 
     return replace(code, samples=())
-
-
-def _regions_type() -> type:
-    from gyrecheck.rulebook.regions import Region
-
-    return dict[str, Region]
 
 
 def judge_texts(
@@ -143,7 +142,7 @@ def judge_modules(
     was = gc.isenabled()
     gc.disable()
     try:
-        program = Program(modules, rules.lexicon, rules.regions)
+        program = Program(modules, rules.lexicon, rules.regions, rules.words)
         timer.mark("program")
         laid = layout(program, declared)
         timer.mark("topology")

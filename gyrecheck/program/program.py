@@ -12,6 +12,7 @@ from gyrecheck.program.effects import Effects, Hop
 from gyrecheck.program.resolve import Resolver
 from gyrecheck.program.tree import Fn, Tree
 from gyrecheck.rulebook.lexicon import Lexicon
+from gyrecheck.rulebook.lint_words import LintWords
 from gyrecheck.rulebook.regions import RegionNames
 
 ACTING = ("env.step", "policy.generate", "rollout.run")
@@ -26,9 +27,9 @@ _GUARDS = frozenset({"with", "function"})
 class Program:
     """Everything known about the checked files; built once, asked by the rules."""
 
-    def __init__(self, modules: tuple[Module, ...], lexicon: Lexicon, regions: RegionNames) -> None:
+    def __init__(self, modules: tuple[Module, ...], lexicon: Lexicon, regions: RegionNames, words: LintWords) -> None:
         self.tree = Tree(modules)
-        self.lexicon, self.regions = lexicon, regions
+        self.lexicon, self.regions, self.words = lexicon, regions, words
         self.resolver = Resolver(self.tree, lexicon)
         self.calls = Calls(self.tree, lexicon, self.resolver)
         self.full = Effects(self.calls, lambda _: False)

@@ -205,13 +205,9 @@ def rhythm(program: Program, event: Event, loop: tuple[int, int]) -> tuple[int, 
     for number, _, block in steps.branches(program, event, loop):
         words = [str(a).rpartition(".")[2].lower() for a in block.detail if isinstance(a, str) and not a.startswith("=")]
         calls = [program.call(number, a).name.rpartition(".")[2].lower() for a in block.detail if isinstance(a, int)]
-        if block.kind == "then" and ("%" in block.op or any(_cadence(w) for w in (*words, *calls))):
+        if block.kind == "then" and ("%" in block.op or any(program.words.has("cadence", w) for w in (*words, *calls))):
             return number, block
     return None
-
-
-def _cadence(word: str) -> bool:
-    return any(part in word for part in ("sync_grad", "accum", "boundary", "should_step", "do_step", "update_now", "last_micro", "is_last", "step_now", "ready_to_step"))
 
 
 def _unconditional(program: Program, event: Event, loop: tuple[int, int]) -> bool:
@@ -287,13 +283,9 @@ def _skipping(program: Program, number: int, inner: int, outer: int) -> tuple[st
                 return None
             words = [str(a).rpartition(".")[2].lower() for a in block.detail if isinstance(a, str) and not a.startswith("=")]
             asked = [program.call(number, a).name.rpartition(".")[2] for a in block.detail if isinstance(a, int)]
-            if "len" in asked or "any" in asked or "numel" in asked or any(_is_data(w) for w in words):
+            if "len" in asked or "any" in asked or "numel" in asked or any(w in program.words["data"] for w in words):
                 return "then", block.line, f"the test at line {block.line} may leave it out"
     return None
-
-
-def _is_data(word: str) -> bool:
-    return word in {"batch", "rows", "samples", "group", "groups", "data", "items", "trajectories", "rollouts", "records", "minibatch", "mask", "keep", "valid"}
 
 
 def _leaves(program: Program, number: int, block: int) -> bool:

@@ -10,24 +10,11 @@ from collections.abc import Iterator
 
 from gyrecheck.model.facts import Call
 from gyrecheck.model.finding import Confidence, Evidence
-from gyrecheck.program.flow import Reached, prefixes, reach
+from gyrecheck.program.flow import Reached, reach
 from gyrecheck.program.program import LEARNING, Program, readable
 from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes.suspect import Suspect, at_call
 
-_STORES = frozenset({"append", "extend", "add", "insert", "put", "push", "store", "record", "appendleft", "put_nowait", "write", "send", "add_transition", "add_transitions"})
-_PLAIN = frozenset({
-    "train", "eval", "to", "cuda", "cpu", "half", "float", "double", "bfloat16", "parameters", "named_parameters", "state_dict", "load_state_dict",
-    "zero_grad", "requires_grad_", "modules", "children", "apply", "share_memory", "buffers", "named_modules", "save", "load", "save_pretrained",
-    "from_pretrained", "register_buffer", "generate", "reset", "set_version", "step", "keys", "items", "append", "get", "update", "close",
-    "initial_state", "reset_noise", "set_training_mode", "compile", "train_mode", "eval_mode", "reset_hidden", "init_hidden", "initial_hidden",
-})  # fmt: skip
-_NUMBERS = frozenset({"int", "float", "bool", "len", "str", "repr", "print", "isinstance", "range"})
-_CUTS = frozenset({
-    "argmax", "argmin", "multinomial", "randint", "item", "detach", "detach_", "tolist", "numpy", "sample", "rand_like", "zeros_like", "ones_like",
-    "randn_like", "size", "dim", "numel", "data", "shape", "any", "all", "bernoulli", "argsort", "eq", "ne", "gt", "lt", "bool", "int", "long", "isnan", "isfinite",
-    "decode", "batch_decode", "randperm", "new_zeros", "new_ones", "format",
-})  # fmt: skip
 _DEEP = 5
 
 
@@ -64,7 +51,7 @@ def _learners_forward(program: Program) -> bool:
             fact = program.tree.functions[inner].fact
             if any(_forward(program, inner, at, call) is not None for at, call in enumerate(fact.calls)):
                 return True
-            if any(w in c.name.rpartition(".")[2] for c in fact.calls for w in ("logp", "log_prob", "surrogate", "loss", "evaluate_actions", "forward")):
+            if any(program.words.has("refers_to_forward", c.name.rpartition(".")[2]) for c in fact.calls):
                 return True
     return False
 
@@ -161,7 +148,7 @@ def _forward(program: Program, number: int, at: int, call: Call) -> Confidence |
         return Confidence.BOUND if program.lexicon.kinds.get(str(target.ref)) == "module" else None
     if target is not None and target.kind in {"func", "class", "module", "ext"}:
         return None
-    if last in _PLAIN or last in _CUTS or last in _STORES:
+    if last in program.words["no_forward"] or last in program.words["cuts"] or last in program.words["stores"]:
         return None
     base = program.resolver.receiver(number, call)
     if base is not None and base.kind == "type":
@@ -190,10 +177,8 @@ def _tensors(program: Program, number: int, at: int, call: Call) -> bool:
                     if isinstance(inner, int) and (_made_tensor(program, number, inner) or fact.calls[inner].name.startswith(libraries)):
                         return True
     flow = reach(fact, [at])
-    return any(fact.calls[c].name.rpartition(".")[2] in _TENSOR_METHODS or _made_tensor(program, number, c) for c in flow.calls if c != at)
+    return any(fact.calls[c].name.rpartition(".")[2] in program.words["tensor_methods"] or _made_tensor(program, number, c) for c in flow.calls if c != at)
 
-
-_TENSOR_METHODS = frozenset({"squeeze", "unsqueeze", "log_prob", "entropy", "detach", "softmax", "log_softmax", "argmax", "view", "gather", "exp", "cpu", "item", "rsample", "sample", "logits"})
 
 
 def _made_tensor(program: Program, number: int, at: int) -> bool:
@@ -222,7 +207,7 @@ def _kept(program: Program, way: tuple[tuple[int, int], ...]) -> Evidence | None
 def _cuts(program: Program, number: int, at: int) -> bool:
     call = program.call(number, at)
     last = call.name.rpartition(".")[2]
-    return call.name in _NUMBERS or last in _CUTS or program.role(number, at) == "grad.cut" or program.role(number, at).startswith("log.")
+    return call.name in program.words["numbers"] or last in program.words["cuts"] or program.role(number, at) == "grad.cut" or program.role(number, at).startswith("log.")
 
 
 def _sink(program: Program, number: int, start: int, flow: Reached) -> Evidence | None:
@@ -235,7 +220,7 @@ def _sink(program: Program, number: int, start: int, flow: Reached) -> Evidence 
         role = program.role(number, at)
         if role == "env.step":
             return program.place(number, call.line, f"it is fed to {readable(call)}", "because", call.column + 1)
-        if role in {"buffer.put", "carrier.write"} or call.name.rpartition(".")[2] in _STORES:
+        if role in {"buffer.put", "carrier.write"} or call.name.rpartition(".")[2] in program.words["stores"]:
             return program.place(number, call.line, f"it is stored by {readable(call)}", "because", call.column + 1)
     for at, call in enumerate(fact.calls):  # a call whose result is cut still takes the value
         if at not in flow.calls and program.role(number, at) == "env.step" and any(flow.any(a) for a in call.args):
@@ -273,6 +258,3 @@ def _other_sites(program: Program, number: int, way: tuple[tuple[int, int], ...]
             call = program.call(edge.caller, edge.call)
             out.append(program.place(edge.caller, call.line, f"{program.name(edge.caller)} calls it too", "through", call.column + 1))
     return out[:4]
-
-
-_ = prefixes

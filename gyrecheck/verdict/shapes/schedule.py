@@ -17,8 +17,6 @@ from gyrecheck.verdict.shapes.gradient_rhythm import rhythm, wrapped
 from gyrecheck.verdict.shapes.steps import SCHEDULE, STEP, Event
 from gyrecheck.verdict.shapes.suspect import Suspect, at_call
 
-_HORIZON = ("T_max", "total_iters", "total_steps", "num_training_steps", "max_steps", "t_total", "num_steps", "total_step", "max_iters", "decay_steps", "transition_steps")
-_SEEN_THROUGH = frozenset({"int", "float", "max", "min", "ceil", "floor", "round", "len", "range", "enumerate", "tqdm", "trange", "zip", "list", "iter", "reversed", "sorted", "abs"})
 _DEEP = 6
 
 
@@ -139,8 +137,8 @@ def _makers(program: Program, root: int, who: str) -> Iterator[tuple[int, Bind]]
 
 
 def _length(program: Program, number: int, call: Call, names: dict[str, str]) -> tuple[set[str], tuple[Evidence, ...]] | None:
-    given: Atoms | None = next((v for k, v in call.keywords if k in _HORIZON), None)
-    if given is None and len(call.args) >= 2 and not call.name.rpartition(".")[2].startswith(("Lambda", "Step", "MultiStep", "Exponential", "Reduce", "Linear")):
+    given: Atoms | None = next((v for k, v in call.keywords if k in program.words["horizon"]), None)
+    if given is None and len(call.args) >= 2 and call.name.rpartition(".")[2] not in program.words["no_horizon"]:
         given = call.args[-1] if call.name.islower() else call.args[1]
     if given is None:
         return None
@@ -163,10 +161,10 @@ def _terms(program: Program, number: int, atoms: Atoms, names: dict[str, str], d
         if isinstance(atom, int):
             call = fact.calls[atom]
             last = call.name.rpartition(".")[2]
-            if last in _SEEN_THROUGH:
+            if last in program.words["seen_through"]:
                 inner = tuple(a for arg in call.args for a in arg)
                 out |= _terms(program, number, inner, names, depth + 1, expand=expand)
-            elif last in {"chunk", "split", "array_split", "minibatches", "mini_batches", "iter_minibatches"}:
+            elif last in program.words["splitters"]:
                 given = tuple(a for arg in (*call.args, *(v for _, v in call.keywords)) for a in arg)
                 out |= _terms(program, number, given, names, depth + 1, expand=expand) or {call.name}
             else:

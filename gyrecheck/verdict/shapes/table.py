@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable
 
 from gyrecheck.program.program import Program
 from gyrecheck.program.topology import Layout
+from gyrecheck.verdict.shapes.gradient_rhythm import gradient_rhythm
 from gyrecheck.verdict.shapes.pure_sides import pure_sides
 from gyrecheck.verdict.shapes.recorded_forward import recorded_forward
+from gyrecheck.verdict.shapes.schedule import schedule
 from gyrecheck.verdict.shapes.standalone import standalone
 from gyrecheck.verdict.shapes.suspect import Suspect
 
@@ -16,4 +18,6 @@ SHAPES: tuple[Shape, ...] = (
     standalone,
     pure_sides,
     recorded_forward,
+    gradient_rhythm,
+    schedule,
 )
