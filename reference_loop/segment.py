@@ -154,12 +154,16 @@ def whole_lines(content: bytes) -> tuple[Header, list[bytes]]:
     try:
         footer = orjson.loads(content[cut:])
         checksum = footer["crc32"] if footer["kind"] == "footer" else None
+        counts = footer["trajectories"], footer["rows"]
     except (orjson.JSONDecodeError, KeyError, TypeError):
         raise TornSegmentError("no footer line at the end") from None
     if not content.endswith(b"\n") or checksum != zlib.crc32(body):
         raise TornSegmentError("the checksum does not fit the content")
     first, *lines = body.splitlines()
-    return as_header(orjson.loads(first)), lines
+    header = as_header(orjson.loads(first))
+    if counts != (header.trajectories, header.rows):
+        raise TornSegmentError(f"header and footer disagree on the counts: {header.trajectories, header.rows} and {counts}")
+    return header, lines
 
 
 def as_header(document: Record) -> Header:
