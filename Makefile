@@ -43,7 +43,7 @@ floors: $(VENV)/.ready-test ## import-linter: imports go down the floors only
 	@$(BIN)/lint-imports --no-cache
 
 pytest: $(VENV)/.ready-test ## the tests alone
-	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadscope
+	@$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 
 soak: $(VENV)/.ready-test ## long repetitions: kills, seeds, rotations
 	@$(BIN)/python -m pytest -q -m soak

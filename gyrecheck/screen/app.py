@@ -110,6 +110,7 @@ class WatchApp(App[None]):
         if self._pen.ascii:
             for panel in self._panels.values():
                 panel.styles.border = ("ascii", "white")
+                panel.styles.text_overflow = "clip"
         self.read_on()
 
     @work(thread=True, exclusive=True, group="feed")
@@ -132,7 +133,9 @@ class WatchApp(App[None]):
         return self._paused or self._frames.shown
 
     def refresh_view(self) -> None:
-        """Draw everything that is visible."""
+        """Draw everything that is visible; nothing before the screen stands or after it is gone."""
+        if self._stop.is_set() or not self.query("#title"):
+            return
         view, pen, width = self.view, self._pen, self.size.width
         newest = self._frames.views[-1] if self._frames.views else view
         paused = self._paused is not None

@@ -14,11 +14,12 @@ def body(view: View, pen: Pen, width: int, height: int) -> Text:
     """One row a term; the residual is always the last row shown."""
     inner = [row for row in view.balance if row.name != "residual"]
     residual = [row for row in view.balance if row.name == "residual"]
+    name_width = max(16, min(22, width - 18))
     rows: list[Text] = []
     for row in [*inner[: max(1, height - len(residual))], *residual]:
         name = "  " * row.level + row.name
         value = "?" if row.value is None else short(row.value)
-        line = Text(name.ljust(22) + value.rjust(12))
+        line = Text(name.ljust(name_width) + value.rjust(12))
         if row.share is not None and width >= 44:
             line.append(f"{row.share:7.1%}", style="dim" if pen.color else "")
         if row.name == "residual" and view.balance_state:

@@ -1,0 +1,244 @@
+"""Promises of the screen: the same picture at each size for the same view, every key does what the help says, nothing is eaten."""
+
+import asyncio
+import dataclasses
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from pictures import BROKEN, HEALTHY, PICTURES, WAITING
+
+from gyrecheck.screen.app import WatchApp
+from gyrecheck.screen.glyphs import Pen
+from gyrecheck.screen.keys import KEYS, footer, help_lines
+
+SIZES = ((80, 24), (100, 30), (140, 40), (200, 60))
+GOLDEN = Path(__file__).parent / "golden"
+
+
+class Still:
+    """A feed that always gives the same picture, or the given ones in turn."""
+
+    def __init__(self, *views):
+        self.views = list(views)
+        self.closed = False
+
+    def poll(self):
+        return self.views.pop(0) if len(self.views) > 1 else self.views[0]
+
+    def close(self):
+        self.closed = True
+
+
+def rows(app) -> list[str]:
+    return ["".join(part.text for part in strip).rstrip() for strip in app.screen._compositor.render_strips()]
+
+
+async def settled(pilot) -> None:
+    for _ in range(50):
+        await pilot.pause(0.02)
+        if pilot.app._frames.views:
+            break
+    await pilot.pause()
+
+
+def text_of(view, size, *keys, pen=None) -> str:
+    async def go():
+        app = WatchApp(Still(view), interval=0.05, pen=pen)
+        async with app.run_test(size=size) as pilot:
+            await settled(pilot)
+            for key in keys:
+                await pilot.press(key)
+            await pilot.pause()
+            return "\n".join(rows(app)) + "\n"
+
+    return asyncio.run(go())
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda s: f"{s[0]}x{s[1]}")
+@pytest.mark.parametrize("name", [*PICTURES, "paused"])
+def test_the_mono_picture_is_the_golden_one(name, size, request):
+    """Text of the screen, in plain weight, for every state and size; `--update-golden` is a deliberate act of writing the file anew."""
+    view, keys = (HEALTHY, ("p",)) if name == "paused" else (PICTURES[name], ())
+    text = text_of(view, size, *keys, pen=Pen(color=False))
+    path = GOLDEN / f"{name}-{size[0]}x{size[1]}.txt"
+    if request.config.getoption("--update-golden"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda s: f"{s[0]}x{s[1]}")
+@pytest.mark.parametrize("name", ["healthy", "broken", "waiting"])
+def test_the_colour_picture_is_the_recorded_one(snap_compare, name, size):
+    """The coloured screen, as SVG, for the states whose colours differ."""
+    assert snap_compare(WatchApp(Still(PICTURES[name]), interval=0.05), terminal_size=size, run_before=settled)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda s: f"{s[0]}x{s[1]}")
+def test_no_line_is_wider_than_the_terminal_and_brackets_survive(size):
+    """Every row fits, and a message with `[batch, time]` is shown with its brackets when its verdict is opened."""
+    text = text_of(BROKEN, size, "down", "space")
+    assert max(len(line) for line in text.splitlines()) <= size[0]
+    assert "[/x] [batch, time]" in text
+
+
+def test_below_80x24_three_honest_lines():
+    """A small terminal is told which size is needed, and still sees counters, residual and the gravest verdict."""
+    text = text_of(BROKEN, (60, 20))
+    assert "needs 80x24, has 60x20" in text
+    assert "sampled 18,432 consumed 0" in text
+    assert "residual 0" in text
+    assert "GYR406" in text or "GYR506" in text
+    assert "╭" not in text
+
+
+def test_ascii_screen_is_ascii():
+    """With ASCII twins no other sign is left on the screen."""
+    text = text_of(BROKEN, (100, 30), pen=Pen(ascii=True, color=False))
+    assert text.isascii(), sorted({c for c in text if ord(c) > 127})
+
+
+def test_every_key_of_the_help_works():
+    """Each key of the table is pressed once, opens or changes what it says, and the app stands afterwards."""
+
+    async def go(folder):
+        app = WatchApp(Still(HEALTHY, BROKEN, BROKEN), interval=0.02, folder=folder)
+        async with app.run_test(size=(140, 40)) as pilot:
+            await settled(pilot)
+            await pilot.pause(0.2)
+            for key in KEYS:
+                for spelled in key.keys.split(","):
+                    if key.action in {"leave"}:
+                        continue
+                    await pilot.press(spelled)
+                    await pilot.pause()
+                    if key.action == "filter":
+                        await pilot.press("escape")
+            assert app.is_running
+            await pilot.press("escape")
+            await pilot.press("q")
+        return app
+
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        app = asyncio.run(go(Path(folder)))
+        saved = sorted(p.suffix for p in Path(folder).iterdir())
+    assert saved == [".csv", ".json", ".svg"]
+    assert app._feed.closed
+
+
+def test_pause_freezes_the_picture_and_says_how_much_passed():
+    """While paused the newest picture is kept but not shown, and the status line counts the lines read since (100)."""
+
+    async def go():
+        later = dataclasses.replace(HEALTHY, lines=HEALTHY.lines + 100, counters=BROKEN.counters)
+        feed = Still(HEALTHY)
+        app = WatchApp(feed, interval=0.02, pen=Pen(color=False))
+        async with app.run_test(size=(100, 30)) as pilot:
+            await settled(pilot)
+            await pilot.press("p")
+            feed.views = [later]
+            await pilot.pause(0.3)
+            paused = "\n".join(rows(app))
+            await pilot.press("p")
+            await pilot.pause(0.1)
+            return paused, "\n".join(rows(app))
+
+    paused, resumed = asyncio.run(go())
+    assert "paused: 100 lines read since" in paused
+    assert "48,320" in paused
+    assert "18,432" in resumed
+
+
+def test_scrubbing_goes_back_and_returns_to_live():
+    """Left shows an earlier picture and says so; end shows the newest again."""
+
+    async def go():
+        feed = Still(HEALTHY)
+        app = WatchApp(feed, interval=0.02, pen=Pen(color=False))
+        async with app.run_test(size=(100, 30)) as pilot:
+            await settled(pilot)
+            feed.views = [BROKEN]
+            await pilot.pause(0.3)
+            await pilot.press("home")
+            await pilot.pause()
+            early = "\n".join(rows(app))
+            await pilot.press("d")
+            await pilot.pause()
+            breach = "\n".join(rows(app))
+            await pilot.press("end")
+            await pilot.pause()
+            return early, breach, "\n".join(rows(app))
+
+    early, breach, live = asyncio.run(go())
+    assert "history" in early
+    assert "48,320" in early
+    assert "18,432" in breach
+    assert "live" in live
+    assert "history" not in live
+
+
+def test_the_filter_leaves_only_what_fits():
+    """Typing `406` leaves the one verdict of that code."""
+
+    async def go():
+        app = WatchApp(Still(BROKEN), interval=0.05, pen=Pen(color=False))
+        async with app.run_test(size=(100, 30)) as pilot:
+            await settled(pilot)
+            await pilot.press("slash", "4", "0", "6", "enter")
+            await pilot.pause(0.1)
+            return "\n".join(rows(app))
+
+    text = asyncio.run(go())
+    assert "GYR406" in text
+    assert "GYR506" not in text
+
+
+def test_fifty_resizes_leave_the_picture_truthful():
+    """After fifty changes of size the screen shows the same numbers as before."""
+
+    async def go():
+        app = WatchApp(Still(BROKEN), interval=0.05, pen=Pen(color=False))
+        async with app.run_test(size=(80, 24)) as pilot:
+            await settled(pilot)
+            for at in range(50):
+                await pilot.resize_terminal(60 + at, 18 + at // 3)
+            await pilot.resize_terminal(80, 24)
+            await pilot.pause(0.2)
+            return "\n".join(rows(app)) + "\n"
+
+    assert asyncio.run(go()) == text_of(BROKEN, (80, 24), pen=Pen(color=False))
+
+
+def test_the_help_and_footer_come_from_one_table():
+    """Every key is in the help, and the footer fits any width from 80 up with the help key at its right."""
+    assert len(help_lines()) == len(KEYS)
+    for width in (80, 100, 140):
+        line = footer(width, ascii_only=False)
+        assert len(line) <= width
+        assert line.rstrip().endswith("? keys")
+
+
+def test_waiting_shows_what_is_expected():
+    """Before the first event the screen says what is watched and what to do otherwise."""
+    view = dataclasses.replace(WAITING, waiting_for=("No events yet.", "Watching   runs/r-0413/*.log", "gyrecheck run -- python train.py"))
+    text = text_of(view, (80, 24))
+    assert "No events yet." in text
+    assert "gyrecheck run -- python train.py" in text
+
+
+def test_a_saved_view_is_readable(tmp_path):
+    """The saved JSON holds the counters and verdicts of the view."""
+    from gyrecheck.screen.export import as_json, save
+
+    path = save(as_json(BROKEN), BROKEN, "json", tmp_path)
+    again = save(as_json(BROKEN), BROKEN, "json", tmp_path)
+    assert path != again
+    table = json.loads(path.read_text())
+    assert table["counters"][0]["total"] == 18432
+    assert table["verdicts"][0]["code"] == "GYR506"
