@@ -62,6 +62,7 @@ def diff(  # noqa: PLR0917 - a command line's options
     undecided: Undecided = UndecidedAs.FAIL,
 ) -> None:
     """Compare the fields that the sampler writes with those that the trainer reads."""
+    from gyrecheck.commands.handoff_check import field_options
     from gyrecheck.rulebook.project_config import load_project_config
 
     project = load_project_config(config, Path.cwd())
@@ -191,18 +192,3 @@ def undecided_layout(*sides: DataSide) -> tuple[str, ...]:
         why = f"{'; '.join(side.layout.reasons)}, but {'; '.join(side.layout.against)}" if both else "no field tells time from batch"
         found.append(f"{side.path}: which axis is time, since {why} (a `step` or `episode_id` field would tell)")
     return tuple(found)
-
-
-def field_options(given: list[str] | None) -> dict[str, str]:
-    """`--field role=key` as a mapping.
-
-    Raises:
-        GyreError: an entry is not of that form.
-    """
-    pairs: dict[str, str] = {}
-    for entry in given or ():
-        role, equals, key = entry.partition("=")
-        if not equals or not role or not key:
-            raise GyreError(f"--field {entry}: expected ROLE=KEY", hint="e.g. --field logprob=lp")
-        pairs[role.strip()] = key.strip()
-    return pairs

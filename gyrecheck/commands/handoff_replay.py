@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gyrecheck.commands.handoff_diff import Field, Schema, field_options
+from gyrecheck.commands.handoff_diff import Field, Schema
 from gyrecheck.commands.options import (
     Color,
     ColorWhen,
@@ -65,6 +65,7 @@ def replay(  # noqa: PLR0917 - a command line's options
     undecided: Undecided = UndecidedAs.FAIL,
 ) -> None:
     """Compute recorded log-probs again and judge the importance ratio by version, age and row pattern."""
+    from gyrecheck.commands.handoff_check import field_options
     from gyrecheck.rulebook.project_config import load_project_config
 
     project = load_project_config(config, Path.cwd())

@@ -26,6 +26,7 @@ LOADERS = (
     "gyrecheck.rulebook.log_formats:load_formats",
     "gyrecheck.rulebook.contract:load_contract",
     "gyrecheck.rulebook.ratio_limits:load_ratio_limits",
+    "gyrecheck.rulebook.source_words:load_source_words",
     "gyrecheck.rulebook.config_keys:load_config_keys",
     "gyrecheck.rulebook.ladder:load_ladders",
 )
