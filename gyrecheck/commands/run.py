@@ -32,6 +32,7 @@ from gyrecheck.commands.options import (
 from gyrecheck.model.errors import GyreError
 from gyrecheck.model.finding import Report
 from gyrecheck.model.live import HookedRun
+from gyrecheck.rulebook.codes import Sample
 
 CONTEXT_SETTINGS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
@@ -163,3 +164,10 @@ def _deliver(found: Report, code: int, name: str, place: str, color: ColorWhen, 
     else:
         sys.stderr.write(text if text.endswith("\n") else text + os.linesep)
         sys.stderr.flush()
+
+
+def prove(sample: Sample) -> tuple[tuple[str, int], ...]:
+    """The codes that a sample program shows under the hook."""
+    from gyrecheck.commands.hook_samples import prove as run_sample
+
+    return run_sample(sample)
