@@ -42,9 +42,10 @@ def check(
 ) -> Report:
     """The field contract on a batch in memory; the first axis of each field is the row.
 
-    `fields` maps roles to keys (`{"logprob": "lp"}`), `schema` is a project's contract (TOML). At most `rows` consecutive rows from row
-    `start` on are read, and about a million numbers; a moving `start` covers a long run at constant cost. `ordered` says that rows follow one another as
-    sampled, so that step order, end flags and successors are judged too; `time_major` that the first axis is time, [T, B, ...].
+    `fields` maps roles to keys (`{"logprob": "lp"}`), `schema` is a contract file (TOML). At most `rows` consecutive rows from row
+    `start` on are read, and about a million numbers; a moving `start` covers a long run at constant cost. `ordered` says that rows
+    follow one another as sampled, so that step order, end flags and successors are judged too; `time_major` that time is the first
+    axis, [T, B, ...].
 
     Raises:
         GyreError: the value is no batch, or an option names what does not exist.

@@ -32,8 +32,8 @@ def batch_of(
     """At most `rows` consecutive rows from row `start` on (wrapping to the first when beyond the end), and the fields of another length.
 
     The first axis of most fields is the row. A field with one row more (a bootstrapped value or observation) is cut to it; one value for
-    the whole batch stands in every row; any other length is returned as (key, its length, the batch's length). With `time_major` the first two axes of every field that has two
-    are exchanged first, so that a row is a trajectory.
+    the whole batch stands in every row; any other length is returned as (key, its length, the batch's length). With `time_major` the first
+    two axes of every field that has two are exchanged first, so that a row is a trajectory.
 
     Raises:
         GyreError: the value holds no fields, or none with rows.
