@@ -1,0 +1,242 @@
+"""Does a broad handler around sampling or handing over go on as if nothing had happened? (GYR311, and GYR312 at the store)
+
+A handler is in order when it is narrow, raises, leaves with a count or a loud word, or marks the record as failed. When it falls
+through and a record is stored afterwards, the record may carry the defaults of fields that were never measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gyrecheck.model.facts import Function
+from gyrecheck.program.flow import prefixes
+from gyrecheck.program.program import ACTING, Program, readable
+from gyrecheck.program.topology import Layout
+from gyrecheck.verdict.shapes.suspect import Suspect, at_call
+
+_WATCHED = (*ACTING, "reward.score", "policy.act", "buffer.put", "carrier.write")
+
+
+def swallowed(program: Program, _layout: Layout) -> Iterator[Suspect]:
+    """Every handler that hides a failed sample, and every store that hands over what was never measured."""
+    for fn in program.functions:
+        fact = fn.fact
+        handlers = [at for at, block in enumerate(fact.blocks) if block.kind == "except"]
+        if not handlers or "evaluation" in program.region(fn.number):
+            continue
+        for at in handlers:
+            yield from _handler(program, fn.number, at)
+
+
+def _handler(program: Program, number: int, at: int) -> Iterator[Suspect]:
+    fact = program.tree.functions[number].fact
+    block = fact.blocks[at]
+    if block.detail and not any(str(kind) in program.words["broad"] for kind in block.detail):
+        return
+    risky = _risky(program, number, block.link)
+    if risky is None:
+        return
+    leaves = _leaving(fact, at)
+    if "raise" in leaves or _marked(program, fact, at):
+        return
+    counted = _counted(program, number, at)
+    call, role = risky
+    first = program.call(number, call)
+    around = program.place(number, first.line, f"{role} may fail here: {readable(first)}", "because", first.column + 1)
+    if leaves:
+        gone = _gone(program, number, at, leaves)
+        if counted or gone is None or _loud(program, number, at):
+            return
+        yield Suspect(
+            "GYR311", number, block.line, _column(program, number, at), f"a broad `except` around `{readable(first)}` drops the sample without a count ({gone})",
+            evidence=(around,), hint="catch what can happen, count it as a drop with its reason", key=f"except>{first.name}", side="sampling",
+        )  # fmt: skip
+        return
+    stored = _stored_after(program, number, at)
+    defaults = _given_in(program, fact, at)
+    if stored is None and (counted or (_loud(program, number, at) and not defaults)):
+        return
+    evidence = [around]
+    if stored is not None:
+        put = program.call(number, stored[0])
+        evidence.append(program.place(number, put.line, f"the sample is stored all the same: {readable(put)}", "because", put.column + 1))
+    then = "and the sample is stored all the same" if stored is not None else "and goes on"
+    yield Suspect(
+        "GYR311", number, block.line, _column(program, number, at), f"a broad `except` around `{readable(first)}` catches every error {then}",
+        evidence=tuple(evidence), hint="catch what can happen, count it as a drop with its reason, and leave the record out", key=f"except>{first.name}",
+        side="sampling",
+    )  # fmt: skip
+    if stored is not None:
+        yield from _unmeasured(program, number, at, stored, defaults)
+
+
+def _column(program: Program, number: int, at: int) -> int:
+    fact = program.tree.functions[number].fact
+    inner = [c.column for c in fact.calls if c.block == at] + [b.column for b in fact.binds if b.block == at and b.column] + [e.column for e in fact.exits if e.block == at]
+    return max(min(inner, default=4) - 4, 0)
+
+
+def _risky(program: Program, number: int, block: int) -> tuple[int, str] | None:
+    """The first call of the try body that samples, scores or hands over, by itself or through what it calls."""
+    fact = program.tree.functions[number].fact
+    for at, call in enumerate(fact.calls):
+        if not program.within(number, call.block, block):
+            continue
+        role = program.role(number, at)
+        if role in _WATCHED:
+            return at, role
+    for edge in program.calls.edges[number]:
+        if edge.call >= 0 and edge.kind in {"call", "override"} and program.within(number, fact.calls[edge.call].block, block):
+            deep = program.has(edge.callee, "env.step", "policy.generate", "reward.score", full=True)
+            if deep and not program.has(edge.callee, "loss.backward", full=True):
+                return edge.call, deep
+    return None
+
+
+def _leaving(fact: Function, at: int) -> set[str]:
+    """The ways a handler's own statements leave it."""
+    inside = {at} | {i for i, b in enumerate(fact.blocks) if _under(fact, i, at)}
+    out = {e.kind for e in fact.exits if e.block == at and e.kind != "yield"}
+    raised = {e.kind for e in fact.exits if e.block in inside and e.kind == "raise"}
+    return out | raised
+
+
+def _under(fact: Function, block: int, outer: int) -> bool:
+    while block >= 0:
+        if block == outer:
+            return True
+        block = fact.blocks[block].parent
+    return False
+
+
+def _marked(program: Program, fact: Function, at: int) -> bool:
+    """The handler writes a flag that tells the record apart."""
+    return any(
+        _under(fact, b.block, at) and b.form == "=" and program.words.has("marks", b.target) and not program.words.field(_leaf(b.target)) for b in fact.binds
+    )  # fmt: skip
+
+
+def _counted(program: Program, number: int, at: int) -> bool:
+    fact = program.tree.functions[number].fact
+    for bind in fact.binds:
+        if _under(fact, bind.block, at) and bind.form == "+=":
+            return True
+    for call in fact.calls:
+        if _under(fact, call.block, at):
+            said = [str(a) for arg in call.args for a in arg if isinstance(a, str)]
+            plain = call.name.rpartition(".")[2] not in {"debug", "info", "print", "log"}
+            if plain and any(program.words.has("counts", w) for w in (call.name, *[s for s in said if not s.startswith("=")])) and not call.name.startswith(("log", "self.log")):
+                return True
+    return False
+
+
+def _loud(program: Program, number: int, at: int) -> bool:
+    fact = program.tree.functions[number].fact
+    return any(_under(fact, c.block, at) and c.name.rpartition(".")[2] in program.words["loud"] for c in fact.calls)
+
+
+def _gone(program: Program, number: int, at: int, leaves: set[str]) -> str | None:
+    """How the sample vanishes: `continue` of a loop, or a return of nothing; a returned value is the caller's to judge."""
+    fact = program.tree.functions[number].fact
+    if "continue" in leaves:
+        return "continue"
+    if "break" in leaves:
+        return None
+    for leave in fact.exits:
+        if leave.kind == "return" and leave.block == at:
+            return "return" if not leave.items and "reward" not in program.region(number) else None
+    return None
+
+
+def _stored_after(program: Program, number: int, at: int) -> tuple[int, str] | None:
+    """The first call after the handler that stores a record which existed before or was filled in the try body."""
+    fact = program.tree.functions[number].fact
+    end = fact.blocks[at].end_order
+    attempt = fact.blocks[at].link
+    touched = {
+        b.target.split(".")[0].split("[")[0] for b in fact.binds
+        if _under(fact, b.block, attempt) and b.target not in {"self"}
+    } | {b.target.split(".")[0].split("[")[0] for b in fact.binds if _under(fact, b.block, at) and b.form == "="}  # fmt: skip
+    for index, call in enumerate(fact.calls):
+        if call.order <= end or _under(fact, call.block, at):
+            continue
+        role = program.role(number, index)
+        last = call.name.rpartition(".")[2]
+        if role not in {"buffer.put", "carrier.write"} and last not in program.words["stores"]:
+            continue
+        for atom in _given(fact, index):
+            root = atom.split(".")[0].split("[")[0]
+            if root in touched and root != "self":
+                return index, root
+    for leave in fact.exits:
+        if leave.kind in {"return", "yield"} and leave.order > end:
+            return None
+    return None
+
+
+def _given(fact: Function, index: int) -> list[str]:
+    """The paths in a call's arguments, those of nested displays and calls too."""
+    call = fact.calls[index]
+    out: list[str] = []
+    for atom in (*(a for arg in call.args for a in arg), *(a for _, v in call.keywords for a in v)):
+        if isinstance(atom, int):
+            out.extend(_given(fact, atom))
+        elif not atom.startswith(("=", "<")):
+            out.append(atom)
+    return out
+
+
+def _given_in(program: Program, fact: Function, at: int) -> list[str]:
+    """Fields that the handler itself sets to a constant."""
+    return [
+        b.target for b in fact.binds
+        if _under(fact, b.block, at) and b.value and all(isinstance(a, str) and a.startswith("=") for a in b.value) and program.words.field(_leaf(b.target))
+    ]  # fmt: skip
+
+
+def _unmeasured(program: Program, number: int, at: int, stored: tuple[int, str], defaults: list[str]) -> Iterator[Suspect]:
+    fact = program.tree.functions[number].fact
+    index, root = stored
+    attempt = fact.blocks[at].link
+    measured = sorted(
+        {_leaf(b.target) for b in fact.binds if _under(fact, b.block, attempt) and b.target != root and any(p == root for p in prefixes(b.target))}
+    )
+    known = _constructed(program, number, root, fact.blocks[attempt].order)
+    fields = [f"{name} = {known[name]}" if name in known else name for name in measured] or [f"{_leaf(d)} (set in the handler)" for d in defaults]
+    if not fields:
+        return
+    call = fact.calls[index]
+    yield at_call(
+        program, number, index, "GYR312", f"`{readable(call)}` may store `{root}` with defaults as if measured: {', '.join(fields)}",
+        evidence=(program.place(number, fact.blocks[at].line, "after an error the fields keep their defaults", "because"),),
+        hint="do not store the record; count it as dropped, with the reason", side="sampling",
+    )  # fmt: skip
+
+
+def _constructed(program: Program, number: int, root: str, order: int) -> dict[str, str]:
+    """The defaults of a record made before the try body: of its dataclass, or of its dict display."""
+    fact = program.tree.functions[number].fact
+    out: dict[str, str] = {}
+    for bind in fact.binds:
+        if bind.target != root or bind.order > order:
+            continue
+        for atom in bind.value:
+            if not isinstance(atom, int):
+                continue
+            call = fact.calls[atom]
+            if call.name == "{}":
+                out.update({k: _shown(v) for k, v in call.keywords if not any(isinstance(a, str) and not a.startswith("=") for a in v)})
+            target = program.resolver.callee(number, atom)
+            if target is not None and target.kind == "class":
+                body = program.tree.functions[program.tree.classes[int(target.ref)].body].fact
+                out.update({b.target: _shown(b.value) for b in body.binds if b.form == "="})
+    return out
+
+
+def _shown(atoms: tuple[str | int, ...]) -> str:
+    first = next((str(a)[1:] for a in atoms if isinstance(a, str) and a.startswith("=")), "")
+    return first or "empty"
+
+
+def _leaf(path: str) -> str:
+    return path.rstrip("]").rpartition("[")[2].rpartition(".")[2] if path.endswith("]") else path.rpartition(".")[2]
