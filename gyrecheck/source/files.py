@@ -37,7 +37,7 @@ def find_files(paths: tuple[Path, ...], exclude: tuple[str, ...] = ()) -> tuple[
         if not given.exists():
             raise GyreError(f"{given}: no such file or directory", hint=_near(given))
         for path in _walk(given, exclude) if given.is_dir() else [given]:
-            shown = _shown(path, here)
+            shown = shown_path(path, here)
             if given.is_dir() and _excluded(shown, exclude):
                 continue
             found.setdefault(Path(os.path.abspath(path)), SourceFile(path, shown))
@@ -60,7 +60,16 @@ def _excluded(shown: str, exclude: tuple[str, ...]) -> bool:
     return any(fnmatch(shown, e) or fnmatch(shown, f"{e.rstrip('/')}/*") or any(fnmatch(part, e) for part in pure.parts) for e in exclude)
 
 
-def _shown(path: Path, here: Path) -> str:
+def is_left_out(tail: str, shown: str, exclude: tuple[str, ...]) -> bool:
+    """Whether the walk would pass over a file at `tail` below the folder it was given; an empty `tail` is a file named itself."""
+    folders = PurePosixPath(tail).parts[:-1]
+    if not tail:
+        return False
+    return _excluded(shown, exclude) or any(f in _LEFT_OUT or f.endswith(".egg-info") or _excluded(f, exclude) for f in folders) or tail.endswith(".pyi")
+
+
+def shown_path(path: Path, here: Path) -> str:
+    """The path as the report names it: relative to `here` where it lies below, with POSIX slashes."""
     try:
         relative = os.path.relpath(os.path.abspath(path), here)
     except ValueError:  # another drive
