@@ -102,6 +102,8 @@ class RecordBatch:
     columns: Mapping[str, Column]
     header: Mapping[str, Scalar] = field(default_factory=dict)
     """Values of a segment's header line, or a file's metadata; also present as columns `header.<key>`."""
+    axes: str = ""
+    """`undecided` when a row's list may be time or batch and nothing in the file tells which; then no order of steps is judged."""
 
 
 @dataclass(frozen=True, slots=True)

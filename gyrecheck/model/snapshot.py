@@ -115,6 +115,8 @@ class FileSeen:
     per_process: bool = False
     notes: tuple[str, ...] = ()
     unit: Unit = Unit.SAMPLE
+    gives: tuple[str, ...] = ()
+    lag_definition: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,7 +136,7 @@ class Scan:
             if not values and not marks and not dress.repeated:
                 continue
             time = self._clock(dress.time)
-            side = dress.side or side or self._side
+            side = dress.side or self._side or side
             out.append(
                 Reading(self.path, line, offset, segment[:_KEEP], values, marks, time, dress.pid, dress.host, side, dress.repeated)
             )

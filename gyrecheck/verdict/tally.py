@@ -158,7 +158,7 @@ class Tally:
     def _add(self, key: Key, reading: Reading, value: float) -> None:
         found = self._series.get((key, reading.path, reading.pid))
         if found is None:
-            side = key.side or reading.side
+            side = reading.side or key.side
             found = self._series[key, reading.path, reading.pid] = SeriesTally(key, reading, side)
         found.add(self._order, reading, value)
 

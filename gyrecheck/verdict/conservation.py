@@ -1,0 +1,303 @@
+"""Does what was sampled equal what was taken, dropped and left? If not: since which line, how much, in which direction.
+
+`sampled = taken + dropped_stale + dropped_other + left (+ in_flight)` in one unit, one stream, one run; in replay mode
+`sampled = left + overwritten` (draws are another stream). The residual is sampled minus the rest: above 0 things were lost, below 0
+they were used twice or a path is not counted. A missing term makes it undecided, with the value the term would need.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gyrecheck.model.finding import Severity, State
+from gyrecheck.model.snapshot import Place, Snapshot
+from gyrecheck.verdict.accounts import Account
+from gyrecheck.verdict.flows import Flow
+from gyrecheck.verdict.ruling import Because, Docket, count
+
+CODE, TWICE = "GYR507", "GYR510"
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """The residual over one account. `rows` are (order, residual); `missing` the terms that the log does not give."""
+
+    account: Account
+    rows: tuple[tuple[int, float], ...]
+    missing: tuple[str, ...]
+    tolerance: float
+    with_flight: bool = False
+
+    @property
+    def residual(self) -> float:
+        """At the end."""
+        return self.rows[-1][1]
+
+    def good(self, row: tuple[int, float]) -> bool:
+        """Whether a row closes."""
+        return abs(row[1]) <= self.tolerance
+
+
+def balance(account: Account, snapshot: Snapshot) -> Balance | None:
+    """The residual after every reading that moved a term; None when less than two terms are known."""
+    missing = [n for n, f in (("sampled", account.sampled), ("taken", account.taken), ("left", account.left)) if f is None]
+    if account.mode == "replay" and "taken" in missing:
+        missing.remove("taken")
+    if account.given_left is not None and "left" in missing:
+        missing.remove("left")
+    if not account.drops and account.mode == "queue":
+        missing.append("dropped")
+    plain = _rows(account, snapshot, flight=False)
+    if not plain:
+        return None
+    tolerance = _tolerance(account, snapshot)
+    if account.in_flight is not None:
+        flying = _rows(account, snapshot, flight=True)
+        closes = [sum(abs(r) <= tolerance for _, r in rows) for rows in (plain, flying)]
+        if flying and (closes[1] > closes[0] or (closes[0] == closes[1] and abs(flying[-1][1]) < abs(plain[-1][1]) and plain[-1][1] > 0)):
+            return Balance(account, tuple(flying), tuple(missing), tolerance, with_flight=True)
+    return Balance(account, tuple(plain), tuple(missing), tolerance)
+
+
+def _rows(account: Account, snapshot: Snapshot, *, flight: bool) -> list[tuple[int, float]]:
+    plus = [account.sampled] if account.sampled else []
+    uses = [account.taken] if account.taken and account.mode != "replay" else []
+    minus: list[Flow] = [*uses, *account.drops, *([account.left] if account.left else [])]
+    if flight and account.in_flight:
+        minus.append(account.in_flight)
+    if not plus and len(minus) < 2:
+        return []
+    needed = [f for f in [*plus, *minus] if f not in account.drops]
+    begin = max((f.first_order for f in needed), default=0)
+    orders = sorted({order for f in [*plus, *minus] for order in f.orders if order >= begin})
+    if not snapshot.ordered or not all(f.exact for f in [*plus, *minus]):
+        orders = orders[-1:]
+    extra = account.given_left or 0.0
+    rows = []
+    for order in orders:
+        total = sum(f.at(order) or 0.0 for f in plus) - sum(f.at(order) or 0.0 for f in minus)
+        rows.append((order, total - (extra if order == orders[-1] else 0.0)))
+    if rows and rows[0][1] < 0 and account.left is not None and not any(f.cumulative for f in [*plus, *uses]):
+        carried = rows[0][1]  # a log that begins in the middle: what lay there at its first line came from before
+        if account.left.at(rows[0][0]):
+            rows = [(order, r - carried) for order, r in rows]
+    return rows
+
+
+def _tolerance(account: Account, snapshot: Snapshot) -> float:
+    names = {s.path for f in account.flows for s in f.series}
+    tolerance = 1e-6 * max(1.0, account.sampled.last if account.sampled else 1.0)
+    for file in snapshot.files:
+        if file.path in names:
+            slack = sum(max((s.high for s in snapshot.of(term)), default=0.0) for term in file.tolerance_of)
+            tolerance = max(tolerance, file.tolerance + slack)
+    return tolerance
+
+
+def judge_conservation(snapshot: Snapshot, accounts: tuple[Account, ...], docket: Docket) -> tuple[Balance, ...]:
+    """Enter one verdict per account; returns the balances for tables and figures."""
+    balances = []
+    for account in accounts:
+        found = balance(account, snapshot)
+        if found is None or not found.rows:
+            continue
+        if account is not accounts[0] and len(found.missing) > 1 and account.sampled is None:
+            continue
+        balances.append(found)
+        if snapshot.suppressed:
+            _suppressed(snapshot, found, docket)
+        elif account.sampled is None or (account.taken is None and account.mode != "replay"):
+            _term_missing(snapshot, found, docket)
+        else:
+            _full(snapshot, found, docket)
+    return tuple(balances)
+
+
+def equation(found: Balance) -> str:
+    """The balance as a sentence's right-hand side: `41,984 taken + 5,120 stale + 1,216 left`."""
+    account = found.account
+    parts = [f"{count(account.taken.last)} taken"] if account.taken is not None and account.mode != "replay" else []
+    parts += [f"{count(f.last)} {(f.reason or 'dropped')}" for f in account.drops if f.last or len(account.drops) == 1]
+    if account.left is not None:
+        parts.append(f"{count(account.left.last)} left")
+    elif account.given_left is not None:
+        parts.append(f"{count(account.given_left)} left (given)")
+    if found.with_flight and account.in_flight is not None:
+        parts.append(f"{count(account.in_flight.last)} in flight")
+    return " + ".join(parts) or "0"
+
+
+def _full(snapshot: Snapshot, found: Balance, docket: Docket) -> None:
+    rows, limit = found.rows, docket.rules.thresholds.good_rows
+    good = [at for at, row in enumerate(rows) if found.good(row)]
+    last_good = good[-1] if good else -1
+    if last_good == len(rows) - 1 or (good and _mid_cycle(found, last_good, good)):
+        _holds(found, last_good, docket)
+        return
+    r = found.residual
+    no_left = "left" in found.missing
+    if r < -found.tolerance:
+        _broken(snapshot, found, last_good + 1, docket)
+    elif no_left and _over_capacity(snapshot, found):
+        _broken(snapshot, found, last_good + 1, docket)
+    elif len(good) >= (limit if no_left else 1) and (not no_left or len(good) * 2 >= last_good + 1):
+        _broken(snapshot, found, last_good + 1, docket)
+    elif no_left:
+        _left_missing(snapshot, found, docket)
+    elif _grows([r for _, r in rows]) or (len(rows) == 1 and "dropped" not in found.missing):
+        _broken(snapshot, found, 0, docket)
+    elif _steady_offset(found):
+        _holds(found, len(rows) - 1, docket, offset=rows[0][1])
+    elif "dropped" in found.missing and not good:
+        _undecided(found, "dropped", r, docket, snapshot)
+    elif found.account.in_flight is None:
+        _undecided(found, "in_flight", r, docket, snapshot)
+    else:
+        _broken(snapshot, found, last_good + 1, docket)
+
+
+def _mid_cycle(found: Balance, last_good: int, good: list[int]) -> bool:
+    """Whether the log just ends between two lines that belong together: some term was not told again since it last closed."""
+    if len(good) < 2:
+        return False
+    tail = found.rows[last_good + 1 :]
+    longest = max((b - a for a, b in zip(good, good[1:])), default=1)  # noqa: B905, RUF007
+    since = found.rows[last_good][0]
+    main = [f for f in (found.account.sampled, found.account.taken, found.account.left) if f is not None]
+    untold = any(f.orders[-1] <= since for f in main)
+    return untold and len(tail) <= max(longest, 1)
+
+
+def _over_capacity(snapshot: Snapshot, found: Balance) -> bool:
+    capacity = [s.last for s in snapshot.of("capacity")]
+    return bool(capacity) and found.residual > max(capacity) * 1.0001 and found.account.mode == "queue"
+
+
+def _grows(residuals: list[float]) -> bool:
+    """A loss that adds up: it never falls back and ends well above where it began."""
+    rises = sum(b > a for a, b in zip(residuals, residuals[1:]))  # noqa: B905, RUF007
+    falls = sum(b < a for a, b in zip(residuals, residuals[1:]))  # noqa: B905, RUF007
+    return rises >= 2 and falls == 0
+
+
+def _steady_offset(found: Balance) -> bool:
+    """A log that begins in the middle of a run: the same offset on every line, nothing lost within the log."""
+    values = [r for _, r in found.rows]
+    sampled = found.account.sampled
+    if len(values) < 4 or max(values) - min(values) > found.tolerance or sampled is None or not sampled.cumulative:
+        return False
+    return sampled.values[0] > 3.0 * (sampled.values[1] - sampled.values[0]) > 0
+
+
+def _holds(found: Balance, at: int, docket: Docket, *, offset: float = 0.0) -> None:
+    account = found.account
+    assert account.sampled is not None  # noqa: S101 - judged only with it
+    name = f" ({account.label})" if account.label else ""
+    message = f"conservation holds{name}: {count(account.sampled.last)} sampled = {equation(found)}"
+    if offset:
+        message = f"conservation holds within the log{name}; {count(abs(offset))} were {'missing' if offset > 0 else 'too many'} before its first line"
+    elif at < len(found.rows) - 1:
+        message += "; the log ends between two lines that belong together"
+    if "left" in found.missing and account.mode == "queue":
+        message += "; no buffer is logged and none is needed"
+    docket.add(CODE, State.HOLDS, message, quantity="unaccounted", value=0, unit=account.unit.value)
+
+
+def _broken(snapshot: Snapshot, found: Balance, at: int, docket: Docket) -> None:
+    account, r = found.account, found.residual
+    assert account.sampled is not None  # noqa: S101 - judged only with it
+    at = min(max(at, 0), len(found.rows) - 1)
+    order = found.rows[at][0]
+    moved, how = _moved(found, at)
+    place = moved.place_at(order) if moved else account.sampled.place_at(order)
+    since = f"since line {place.line}" if place.line else "at the end"
+    name = f" {account.label}" if account.label else ""
+    unit = account.unit.value
+    k = overstated(account.sampled, account.taken, docket.rules.thresholds.overstate) if r < 0 and account.taken is not None else None
+    if k is not None and account.taken is not None:
+        what = f"`{account.taken.name}` is {count(k)} times `{account.sampled.name}` on every line ({count(account.taken.last)} of {count(account.sampled.last)}): it counts each epoch, minibatch or rank, not each {unit} once"
+        docket.add("GYR518", State.BROKEN, what, quantity=account.taken.name, value=account.taken.last, unit=unit, first=account.taken.first_place, because=[account.taken.last_place], hint="divide by what it counts, or log first uses and draws apart", at_most=Severity.WARNING)
+        return
+    sum_of = f"{count(account.sampled.last)} {account.sampled.name} - ({equation(found)}) = {count(r)}"
+    because = [Because(place, f"first line that does not close: {count(found.rows[at][1])}")]
+    because += [Because(m.place, m.name) for m in snapshot.marked("restart", "restored") if at > 0 and found.rows[at - 1][0] <= m.order <= order]
+    if account.sampled.last_place.line != place.line:
+        because.append(Because(account.sampled.last_place, "last total"))
+    if r > 0:
+        restart = any(b.label == "restart" for b in because)
+        what = f"{count(r)}{name} unaccounted {since}: {sum_of}{how}"
+        hint = "the buffer's content was not carried over the restart: save and restore it with the cursor" if restart else "look for a path out of the buffer that no counter names"
+        docket.add(CODE, State.BROKEN, what, quantity="unaccounted", value=r, unit=unit, first=place, because=because, hint=hint)
+        return
+    what = f"{count(-r)}{name} more left than came in, {since}: {sum_of}{how}: used twice, or a use that no counter of sampling names"
+    hint = "give each trajectory an id and take it once; or, if reuse is meant, log draws apart from first uses"
+    docket.add(TWICE, State.BROKEN, what, quantity="unaccounted", value=r, unit=unit, first=place, because=because, hint=hint)
+
+
+def overstated(sampled: Flow, taken: Flow, factor: float) -> float | None:
+    """The whole number k when consumption is k times production all along: a counter that counts epochs, minibatches or ranks."""
+    pairs = [(s, taken.at(o)) for o, s in zip(sampled.orders, sampled.values, strict=True) if s > 0]
+    ratios = [t / s for s, t in pairs if t]
+    if len(ratios) < 3:
+        return None
+    late = ratios[len(ratios) // 3 :]
+    k = round(late[-1])
+    return float(k) if k >= 2 and k >= factor and all(abs(r - k) <= 0.1 * k for r in late) else None
+
+
+def _moved(found: Balance, at: int) -> tuple[Flow | None, str]:
+    """The term whose step made the residual leave its tolerance, when one stands out."""
+    if at == 0:
+        return None, ""
+    before, after = found.rows[at - 1][0], found.rows[at][0]
+    jump = found.rows[at][1] - found.rows[at - 1][1]
+    steps = [(f, (f.at(after) or 0.0) - (f.at(before) or 0.0)) for f in found.account.flows]
+    fell = [(f, d) for f, d in steps if d < 0]
+    if jump > 0 and fell:
+        flow, step = max(fell, key=lambda item: -item[1])
+        return flow, f"; `{flow.name}` fell from {count(flow.at(before) or 0)} to {count(flow.at(after) or 0)}" if step else ""
+    return None, ""
+
+
+def _left_missing(snapshot: Snapshot, found: Balance, docket: Docket) -> None:
+    values = [r for _, r in found.rows]
+    half = values[len(values) // 2 :]
+    constant = len(half) > 2 and max(half) - min(half) <= found.tolerance
+    shape = f", constant since line {found.account.sampled.place_at(found.rows[len(values) // 2][0]).line}" if constant and found.account.sampled else ""
+    grows = len(values) >= 6 and _grows(values) and not constant
+    _undecided(found, "left", found.residual, docket, snapshot, shape + (" and growing: a buffer that only fills, or a loss" if grows else ""))
+
+
+def _term_missing(snapshot: Snapshot, found: Balance, docket: Docket) -> None:
+    term = "sampled" if found.account.sampled is None else "taken"
+    need = -found.residual if term == "sampled" else found.residual
+    if term == "taken" and need < -found.tolerance and found.account.sampled is not None:
+        place = found.account.sampled.last_place
+        what = f"dropped and left together are {count(-need)} more than sampled: {count(found.account.sampled.last)} - ({equation(found)})"
+        docket.add(TWICE, State.BROKEN, what, quantity="unaccounted", value=need, unit=found.account.unit.value, first=place, because=[place])
+        return
+    _undecided(found, term, need, docket, snapshot)
+
+
+def _undecided(found: Balance, term: str, need: float, docket: Docket, snapshot: Snapshot, shape: str = "") -> None:
+    account = found.account
+    names = {"left": "what is left in the buffer", "taken": "what training took", "sampled": "what was sampled", "dropped": "what was dropped", "in_flight": "what is in flight"}
+    lacks = next((f.lacks[term] for f in snapshot.files if term in f.lacks), "")
+    option = ", or pass --left N" if term == "left" else f", or name the key with --map {term}=KEY"
+    terms = " · ".join(
+        [f"{n} {count(f.last)}" for n, f in (("sampled", account.sampled), ("taken", account.taken)) if f is not None]
+        + [f"{f.reason or f.term} {count(f.last)}" for f in account.drops]
+        + ([f"left {count(account.left.last)}"] if account.left is not None else [])
+    )
+    label = f" ({account.label})" if account.label else ""
+    message = f"conservation{label}: the log has no count of {names[term]}; {terms} · {term} would need to be {count(need)}{shape}"
+    place: Place | None = account.sampled.last_place if account.sampled else account.flows[0].last_place
+    hint = (lacks or {"left": "log the buffer's size at exit"}.get(term, f"log {names[term]}")) + option
+    docket.add(CODE, State.UNDECIDED, message, quantity=term, value=need, unit=account.unit.value, because=[place] if place else [], hint=hint, at_most=Severity.WARNING)
+
+
+def _suppressed(snapshot: Snapshot, found: Balance, docket: Docket) -> None:
+    message = f"conservation: incomplete, the console left out {count(snapshot.suppressed)} lines like those it shows (`[repeated Nx across cluster]`)"
+    at = [snapshot.suppressed_at] if snapshot.suppressed_at else []
+    hint = "set RAY_DEDUP_LOGS=0, or give the workers' own log files"
+    docket.add(CODE, State.UNDECIDED, message, quantity="unaccounted", value=None, unit=found.account.unit.value, because=at, hint=hint, at_most=Severity.WARNING)

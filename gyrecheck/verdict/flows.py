@@ -1,0 +1,256 @@
+"""Series of one quantity, put together: processes added up or continued, running totals told from counts per step, resets bridged.
+
+A `Flow` is a step function over the run's readings: how much of a term had been counted (or lay there) after each of them.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from gyrecheck.model.events import Unit
+from gyrecheck.model.snapshot import Place, Series
+
+NEAR_ZERO = 0.2
+"""A running total that falls below this share of itself began anew; above it, the run went back to a saved state."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """One quantity over the run. `values[i]` holds from `orders[i]` on; counters are totals, levels are what lies there."""
+
+    name: str
+    term: str
+    unit: Unit
+    reason: str
+    stream: str
+    cumulative: bool
+    why: str
+    """How it is known that it is a running total, or a count per step."""
+    orders: Sequence[int]
+    values: Sequence[float]
+    resets: tuple[int, ...]
+    """Orders at which a running total began anew or went back."""
+    series: tuple[Series, ...]
+    part: bool = False
+    sure: bool = True
+    exact: bool = True
+    """False when some readings were thinned out."""
+
+    @property
+    def last(self) -> float:
+        """The total, or the level, at the end."""
+        return self.values[-1]
+
+    @property
+    def first_order(self) -> int:
+        """The first reading that told it."""
+        return self.orders[0]
+
+    def at(self, order: int) -> float | None:
+        """The value after reading `order`; None before the first."""
+        index = bisect_right(self.orders, order) - 1
+        return self.values[index] if index >= 0 else None
+
+    def place_at(self, order: int) -> Place:
+        """Where the value that holds at `order` was read."""
+        best: tuple[int, Place] | None = None
+        for series in self.series:
+            index = series.index(order)
+            if index >= 0 and (best is None or series.orders[index] > best[0]):
+                best = (series.orders[index], series.place(index))
+        return best[1] if best else self.series[0].first_place
+
+    @property
+    def last_place(self) -> Place:
+        """Where it was read last."""
+        return max(self.series, key=lambda s: s.orders[-1]).last_place
+
+    @property
+    def first_place(self) -> Place:
+        """Where it was read first."""
+        return min(self.series, key=lambda s: s.orders[0]).first_place
+
+    def within(self, low: int, high: int) -> Flow | None:
+        """The part of the run after `low` up to `high`; None when it tells nothing there."""
+        kept = [i for i, order in enumerate(self.orders) if low < order <= high]
+        if not kept:
+            return None
+        start, stop = kept[0], kept[-1] + 1
+        base = self._base_before(start)
+        values = [value - base for value in self.values[start:stop]]
+        resets = tuple(order for order in self.resets if low < order <= high and order != self.orders[start])
+        return Flow(
+            self.name, self.term, self.unit, self.reason, self.stream, self.cumulative, self.why, self.orders[start:stop], values, resets,
+            self.series, self.part, self.sure, self.exact,
+        )  # fmt: skip
+
+    def _base_before(self, start: int) -> float:
+        """What earlier segments had counted."""
+        if start == 0 or self.term in {"left", "in_flight"}:
+            return 0.0
+        return self.values[start - 1] if not self.cumulative or self.orders[start] in self.resets else 0.0
+
+
+@dataclass(slots=True)
+class _Evidence:
+    """What a group of keys, printed on the same lines, shows about running totals."""
+
+    grows: int = 0
+    falls: int = 0
+    reasons: list[str] = field(default_factory=list)
+
+
+def build_flows(series: Iterable[Series], terms: frozenset[str], levels: frozenset[str], restarts: Sequence[int]) -> tuple[Flow, ...]:
+    """One flow per key (and per-process key) among `terms`."""
+    by_key: dict[tuple[str, str, str, str], list[Series]] = {}
+    for one in series:
+        if one.key.term in terms:
+            by_key.setdefault((one.key.name, one.key.term, one.key.reason, one.key.stream), []).append(one)
+    groups: dict[tuple[str, int], _Evidence] = {}
+    for members in by_key.values():
+        if members[0].key.term in levels or members[0].key.cumulative != "detect":
+            continue
+        for one in members:
+            evidence = groups.setdefault((one.path, one.first_place.line), _Evidence())
+            verdict = _growth(one, restarts)
+            evidence.grows += verdict > 0
+            evidence.falls += verdict < 0
+    flows = []
+    for members in by_key.values():
+        key = members[0].key
+        if key.term in levels:
+            cumulative, why = True, "a level"
+        elif key.cumulative != "detect":
+            cumulative = key.cumulative == "yes"
+            why = "declared a running total" if cumulative else "declared per step"
+        else:
+            cumulative, why = _decide(members, groups, restarts)
+        flows.append(_flow(members, cumulative=cumulative, why=why, level=key.term in levels))
+    return tuple(flows)
+
+
+def _growth(series: Series, restarts: Sequence[int]) -> int:
+    """1: this can only be a running total; -1: this can only be a count per step; 0: it does not show."""
+    if series.count < 2:
+        return 0
+    if series.falls > _allowed(series, restarts):
+        return -1
+    if series.rises == 0:
+        return 0
+    moves = (series.rises + series.falls) / (series.count - 1)
+    if series.count >= 3 and moves >= 0.6 and series.last >= 1.5 * max(series.first, 1e-9) and _steady(series):
+        return 1
+    return 1 if series.count >= 4 and moves >= 0.5 and series.first > 0 and series.last > series.first * 1.2 and _steady(series) else 0
+
+
+def _steady(series: Series) -> bool:
+    """Whether the increments are of one size (a running total), not the values (counts that wander upwards)."""
+    steps = [b - a for a, b in zip(series.values, series.values[1:]) if b > a]  # noqa: B905, RUF007
+    if len(steps) < 2:
+        return True
+    mean = sum(steps) / len(steps)
+    spread = math.sqrt(sum((s - mean) ** 2 for s in steps) / len(steps))
+    return spread <= 2.0 * mean
+
+
+def _allowed(series: Series, restarts: Sequence[int]) -> int:
+    """Falls that restarts explain: each mark one; a single fall to near zero explains itself when all else rises."""
+    marks = sum(series.orders[0] < order <= series.orders[-1] for order in restarts)
+    resets = sum(b < NEAR_ZERO * a for a, b in zip(series.values, series.values[1:]))  # noqa: B905, RUF007
+    unmarked = 1 if resets == 1 and series.falls == 1 and series.rises >= 5 else 0
+    return max(min(marks, series.falls), unmarked)
+
+
+def _decide(members: list[Series], groups: dict[tuple[str, int], _Evidence], restarts: Sequence[int]) -> tuple[bool, str]:
+    own = [_growth(one, restarts) for one in members]
+    if -1 in own:
+        return False, "per step: it falls"
+    if 1 in own:
+        return True, "a running total: it only grows"
+    beside = [groups[one.path, one.first_place.line] for one in members]
+    grows, falls = sum(e.grows for e in beside), sum(e.falls for e in beside)
+    if grows > falls:
+        return True, "a running total, like the numbers beside it"
+    if falls:
+        return False, "per step, like the numbers beside it"
+    if all(one.rises == 0 for one in members):
+        return False, "per step: it never grows"
+    first, last = members[0].first, max(one.last for one in members)
+    steps = max(one.count for one in members) - 1
+    return (True, "a running total: it only grows") if last >= first + steps and last >= 1.5 * first else (False, "per step: it hardly grows")
+
+
+def _flow(members: list[Series], *, cumulative: bool, why: str, level: bool) -> Flow:
+    members = sorted(members, key=lambda s: s.orders[0])
+    chains: list[list[Series]] = []
+    for one in members:  # a process that began after another ended goes on with its counter
+        chain = next((c for c in chains if c[-1].orders[-1] < one.orders[0]), None)
+        if chain is None:
+            chains.append([one])
+        else:
+            chain.append(one)
+    curves = [_curve(chain, cumulative=cumulative, level=level) for chain in chains]
+    if len(curves) > 1 and cumulative and _same_counter(members):
+        curves = curves[:1]
+        why += "; printed alike by several processes, counted once"
+    orders, values = _sum(curves)
+    key = members[0].key
+    resets = tuple(sorted({order for _, _, found in curves for order in found}))
+    exact = all(one.thinned == 1 for one in members)
+    return Flow(key.name, key.term, key.unit, key.reason, key.stream, cumulative, why, orders, values, resets, tuple(members), key.part, key.sure, exact)
+
+
+def _same_counter(members: list[Series]) -> bool:
+    """Every rank printing one global counter: the same values, reading by reading."""
+    first = members[0]
+    return all(one.values[:64] == first.values[:64] and one.count > 1 for one in members[1:])
+
+
+Curve = tuple[list[int], list[float], list[int]]
+
+
+def _curve(chain: list[Series], *, cumulative: bool, level: bool) -> Curve:
+    orders: list[int] = []
+    values: list[float] = []
+    resets: list[int] = []
+    base, previous, summed = 0.0, -math.inf, 0.0
+    for one in chain:
+        for at, order in enumerate(one.orders):
+            value = one.values[at]
+            if level:
+                orders.append(order)
+                values.append(value)
+            elif cumulative:
+                if value < previous:
+                    resets.append(order)
+                    if value < NEAR_ZERO * previous:
+                        base += previous
+                previous = value
+                orders.append(order)
+                values.append(base + value)
+            else:
+                orders.append(order)
+                values.append(summed + one.totals[at])
+        if not cumulative and not level:
+            summed += one.total
+    return orders, values, resets
+
+
+def _sum(curves: list[Curve]) -> tuple[list[int], list[float]]:
+    if len(curves) == 1:
+        return curves[0][0], curves[0][1]
+    changes = sorted((order, which, value) for which, (orders, values, _) in enumerate(curves) for order, value in zip(orders, values, strict=True))
+    now = [0.0] * len(curves)
+    out_orders: list[int] = []
+    out_values: list[float] = []
+    for order, which, value in changes:
+        now[which] = value
+        if out_orders and out_orders[-1] == order:
+            out_values[-1] = sum(now)
+        else:
+            out_orders.append(order)
+            out_values.append(sum(now))
+    return out_orders, out_values

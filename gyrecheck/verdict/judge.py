@@ -1,0 +1,73 @@
+"""A snapshot in, all verdicts on the run out: the one entry that ledger, watch, run and probe share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gyrecheck.model.finding import State, Verdict
+from gyrecheck.model.snapshot import Snapshot
+from gyrecheck.rulebook.codes import Code
+from gyrecheck.rulebook.ladder import load_ladders
+from gyrecheck.rulebook.thresholds import Thresholds, load_thresholds
+from gyrecheck.verdict.accounts import Account, open_accounts
+from gyrecheck.verdict.conservation import Balance, judge_conservation
+from gyrecheck.verdict.consumption import judge_consumption
+from gyrecheck.verdict.coupling import judge_coupling
+from gyrecheck.verdict.diagnosis import judge_diagnosis
+from gyrecheck.verdict.processes import Layout, judge_processes, layout
+from gyrecheck.verdict.ratio import judge_ratio
+from gyrecheck.verdict.resume import judge_resume, runs_in_log
+from gyrecheck.verdict.ruling import Docket, Rules
+from gyrecheck.verdict.settings import judge_settings
+from gyrecheck.verdict.signal import judge_signal
+from gyrecheck.verdict.staleness import judge_staleness
+from gyrecheck.verdict.versions import judge_versions
+from gyrecheck.verdict.view import View, view
+from gyrecheck.verdict.waiting import judge_waiting
+
+_ORDER = {State.BROKEN: 0, State.UNDECIDED: 1, State.HOLDS: 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """All verdicts, worst first, and what they were made from."""
+
+    verdicts: tuple[Verdict, ...]
+    accounts: tuple[Account, ...]
+    balances: tuple[Balance, ...]
+    layout: Layout
+    run: View
+    not_judged: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def judge(
+    snapshot: Snapshot,
+    codes: dict[str, Code],
+    thresholds: Thresholds | None = None,
+    *,
+    topology: str = "",
+    chosen: frozenset[str] | None = None,
+    max_age: float | None = None,
+    left: float | None = None,
+) -> Judgement:
+    """Judge a run as far as it is known. Pure: the same snapshot gives the same verdicts."""
+    rules = Rules(codes, thresholds or load_thresholds(), topology, chosen, max_age, left=left)
+    docket = Docket(rules)
+    accounts = open_accounts(snapshot, left=left)
+    balances = judge_conservation(snapshot, accounts, docket)
+    run = view(snapshot, accounts, balances)
+    judge_settings(run, docket)
+    judge_consumption(run, docket)
+    judge_resume(run, docket)
+    judge_staleness(run, docket)
+    judge_versions(run, docket)
+    judge_coupling(run, docket)
+    judge_ratio(run, docket)
+    judge_signal(run, docket)
+    judge_waiting(run, docket)
+    judge_processes(run, docket)
+    judge_diagnosis(run, load_ladders()["nothing_trains"], docket)
+    verdicts = sorted(docket.verdicts, key=lambda v: (_ORDER[v.state], -v.severity.rank if v.state is not State.HOLDS else 0))
+    notes = (*(note for account in accounts[:1] for note in account.notes), *runs_in_log(run))
+    return Judgement(tuple(verdicts), accounts, balances, layout(run), run, tuple(docket.not_judged), notes)

@@ -1,0 +1,86 @@
+"""Numbers a run printed about itself that cannot all be meant: capacity below the learning start, minibatch above the batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gyrecheck.model.events import Unit
+from gyrecheck.model.finding import Severity, State
+from gyrecheck.model.snapshot import Series
+from gyrecheck.verdict.accounts import SINKS
+from gyrecheck.verdict.ruling import Because, Docket, count
+from gyrecheck.verdict.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """`small` must not be below (or above, for `above`) `large`."""
+
+    small: str
+    large: str
+    text: str
+    hint: str
+    equal: bool = False
+
+
+_RULES = (
+    _Rule("capacity", "learning_starts", "{a} {x} is below the learning start {y} ({b}): what is collected first is overwritten before any update can use it, or learning never starts", "raise the capacity above the learning start, or start earlier"),
+    _Rule("capacity", "batch_size", "{a} {x} is below one batch of {y} ({b}): the batch can never be filled", "raise the capacity or lower the batch"),
+    _Rule("batch_size", "minibatch_size", "{b} {y} is above the batch of {x} ({a}): no full minibatch can be cut from it", "lower the minibatch size"),
+    _Rule("total_steps", "learning_starts", "{b} {y} is not before the end of the run at {x} ({a}): no update ever runs", "start earlier or run longer", equal=True),
+    _Rule("total_steps", "warmup_steps", "{b} {y} is not below the run's {x} steps ({a}): the learning rate never reaches its value", "shorten the warm-up", equal=True),
+    _Rule("batch_size", "group_size", "{b} {y} is above the batch of {x} ({a}): no group fits in whole", "raise the batch or lower the group size"),
+)
+
+
+def judge_settings(run: View, docket: Docket) -> None:
+    """Enter contradictions, and what was lost before the first update could use it."""
+    for rule in _RULES:
+        small, large = run.setting(rule.small), run.setting(rule.large)
+        if small is None or large is None or not _comparable(small, large) or small.last <= 0:
+            continue
+        if small.last < large.last or (rule.equal and small.last == large.last):
+            what = rule.text.format(a=small.name, x=count(small.last), b=large.name, y=count(large.last))
+            because = [Because(small.first_place, small.name)]
+            if large.first_place.line != small.first_place.line:
+                because.append(Because(large.first_place, large.name))
+            docket.add("GYR514", State.BROKEN, what, quantity=small.name, value=small.last, first=small.first_place, because=because, hint=rule.hint)
+    _queue_deeper_than_age(run, docket)
+    _before_first_update(run, docket)
+
+
+def _comparable(a: Series, b: Series) -> bool:
+    """Counts of two named units are never compared; groups and their members neither."""
+    units = {a.key.unit, b.key.unit} - {Unit.SAMPLE}
+    return len(units) < 2 or {a.key.term, b.key.term} == {"batch_size", "group_size"}
+
+
+def _queue_deeper_than_age(run: View, docket: Docket) -> None:
+    capacity, batch, limit = run.setting("capacity"), run.setting("batch_size"), run.setting("max_age")
+    main = run.main
+    if capacity is None or batch is None or limit is None or batch.last <= 0 or not _comparable(capacity, batch):
+        return
+    depth = capacity.last / batch.last
+    if depth > limit.last + 1 and (main is None or main.mode == "queue"):
+        docket.add("GYR514", State.BROKEN, f"{capacity.name} {count(capacity.last)} holds {depth:.3g} batches, {limit.name} is {count(limit.last)}: what waits behind a full queue is too old when its turn comes", quantity=limit.name, value=limit.last, first=limit.first_place, because=[capacity.first_place, limit.first_place], hint="bound the queue at (limit + 1) batches", at_most=Severity.WARNING)
+
+
+def _before_first_update(run: View, docket: Docket) -> None:
+    """Things gone before any update ran."""
+    updates, main = run.updates, run.main
+    if updates is None or main is None or updates.values[0] > 0 or len(updates.orders) < 2:
+        return
+    idle = max((o for o, v in zip(updates.orders, updates.values, strict=True) if v == 0), default=None)
+    if idle is None:
+        return
+    sampled = main.sampled
+    for flow in main.drops:
+        gone = flow.at(idle) or 0.0
+        of = sampled.at(idle) if sampled else None
+        if gone <= 0 or flow.reason == "cancelled" or flow.term not in SINKS or not of:
+            continue
+        part = gone / of
+        if part < 0.05:
+            continue
+        place = flow.place_at(idle)
+        docket.add("GYR513", State.BROKEN, f"{count(gone)} of the first {count(of)} are {flow.reason or 'dropped'} before the first update could use them", quantity=f"{flow.reason or 'dropped'}_before_first_update", value=gone, unit=main.unit.value, first=place, because=[Because(place, "last line without an update")], hint="raise the capacity above the learning start, or start learning earlier", at_most=None if part >= 0.2 else Severity.WARNING)

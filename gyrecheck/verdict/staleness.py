@@ -1,0 +1,136 @@
+"""How old the data is that training uses: within the limit, growing, lying at the limit, or from the future.
+
+Age of a use = trainer's version - behaviour version, as the log defines it (a format says how, and whether an age equal to the limit
+is still used). Where no age is logged it is computed from versions that stand on one line.
+"""
+
+from __future__ import annotations
+
+from gyrecheck.model.finding import State
+from gyrecheck.model.snapshot import Place, Series
+from gyrecheck.verdict.ruling import Because, Docket, count
+from gyrecheck.verdict.view import View, quarters
+
+
+def judge_staleness(run: View, docket: Docket) -> None:
+    """Enter the verdicts on age."""
+    ages = run.series("age", "age_max")
+    _negative(run, ages, docket)
+    broken = _over_age(run, ages, docket)
+    growing = _growing(run, docket)
+    if not broken and not growing:
+        _within(run, ages, docket)
+
+
+def _limit(run: View, docket: Docket) -> tuple[float, Place | None, str] | None:
+    """The age limit: given by the user, or a setting in the log."""
+    if docket.rules.max_age is not None:
+        return docket.rules.max_age, None, "--max-age"
+    found = run.setting("max_age")
+    return (found.last, found.first_place, found.name) if found else None
+
+
+def _strict(run: View) -> bool:
+    """Whether an age equal to the limit is already too old."""
+    return any(file.drops_when == ">=" for file in run.snapshot.files)
+
+
+def _negative(run: View, ages: tuple[Series, ...], docket: Docket) -> None:
+    for series in ages:
+        if series.low < -0.5:
+            at = next(i for i, v in enumerate(series.values) if v < -0.5)
+            docket.add("GYR408", State.BROKEN, f"`{series.name}` is {count(series.values[at])}: the data's version is above the trainer's, so every limit of the form age <= N is passed", quantity=series.name, value=series.low, first=series.place(at), because=[series.place(at)], hint="the trainer's version counter began anew, or two runs are mixed: carry the counter in the checkpoint")
+            return
+    pairs = _same_line(run, ("sample_version", "oldest_version"), ("trainer_version",)) or _same_line(run, ("sample_version",), ("published",))
+    for data, trainer, at, back in pairs:
+        if data.values[at] > trainer.values[back] + 0.5:
+            what = f"`{data.name}` {count(data.values[at])} is above `{trainer.name}` {count(trainer.values[back])}: data from a version that the trainer has not reached"
+            docket.add("GYR408", State.BROKEN, what, quantity=data.name, value=data.values[at], first=data.place(at), because=[data.place(at)], hint="the trainer's version counter began anew, or two runs are mixed: carry the counter in the checkpoint")
+            return
+
+
+def _same_line(run: View, left: tuple[str, ...], right: tuple[str, ...]) -> list[tuple[Series, Series, int, int]]:
+    """Pairs of readings of two terms on one line."""
+    out = []
+    for a in run.series(*left):
+        for b in run.series(*right):
+            if a.path != b.path:
+                continue
+            where = {order: at for at, order in enumerate(b.orders)}
+            out += [(a, b, at, where[order]) for at, order in enumerate(a.orders) if order in where]
+    return out
+
+
+def _over_age(run: View, ages: tuple[Series, ...], docket: Docket) -> bool:
+    for flow in (run.flow("over_age"),):
+        if flow is not None and flow.last > 0:
+            docket.add("GYR404", State.BROKEN, f"{count(flow.last)} were used although over the age limit (`{flow.name}`)", quantity=flow.name, value=flow.last, first=flow.first_place, because=[flow.last_place], hint="drop before use, with the same version that the loss will see")
+            return True
+    limit = _limit(run, docket)
+    if limit is None:
+        return False
+    bound, said, name = limit
+    strict = _strict(run)
+    stale = {order for s in run.series("dropped_stale") for order, v in zip(s.orders, s.values, strict=True) if v > 0}
+    for series in ages:
+        mean = series.key.term == "age"
+        over = [
+            i for i, v in enumerate(series.values)
+            if (v >= bound if strict and bound > 0 else v > bound + 1e-9) and (mean or series.orders[i] not in stale)
+        ]  # fmt: skip
+        over = [i for i in over if series.orders[i] not in stale or run.series("taken")]
+        if not over or _only_dropped(run, series, over):
+            continue
+        at = over[0]
+        restart = next((m for m in run.restarts if at > 0 and series.orders[at - 1] < m.order <= series.orders[at]), None)
+        because = [Because(series.place(at), f"first of {len(over)} readings over the limit")]
+        because += [Because(said, "the limit")] if said else []
+        because += [Because(restart.place, "restart before it")] if restart else []
+        what = f"`{series.name}` reaches {count(series.high)}, the limit is {count(bound)} ({name}): {len(over)} of {len(series)} readings are over it, from line {series.lines[at]} on"
+        what += "; it held before the restart" if restart else ""
+        docket.add("GYR404", State.BROKEN, what, quantity=series.name, value=series.high, first=series.place(at), because=because, hint="the path that takes these passes the age check by" + (": set the limit again on resume" if restart else ""))
+        return True
+    return False
+
+
+def _only_dropped(run: View, series: Series, over: list[int]) -> bool:
+    """Whether those ages stand only on lines that tell of drops, and nothing is taken there."""
+    taken = {order for s in run.series("taken", "update") for order, v in zip(s.orders, s.values, strict=True) if v > 0}
+    drops = {order for s in run.series("dropped_stale", "dropped") for order in s.orders}
+    return all(series.orders[i] in drops and series.orders[i] not in taken for i in over)
+
+
+def _growing(run: View, docket: Docket) -> bool:
+    t = docket.rules.thresholds
+    for series in run.series("age", "age_max", least=t.lag_readings):
+        values = list(series.values)
+        first, _, third, last = quarters(values)
+        rises = sum(b > a for a, b in zip(values, values[1:]))  # noqa: B905, RUF007
+        falls = sum(b < a for a, b in zip(values, values[1:]))  # noqa: B905, RUF007
+        limit = _limit(run, docket)
+        if limit is not None and series.high <= limit[0]:
+            continue
+        if last < t.lag_growth * first or last < first + 2 or last < third * 1.1 + 0.25 or falls > 0.25 * len(values) or rises < 0.25 * len(values):
+            continue
+        start = next((i for i, v in enumerate(values) if v > first + 1), 0)
+        bound = " although no limit is logged" if limit is None else f", limit {count(limit[0])}"
+        docket.add("GYR416", State.BROKEN, f"`{series.name}` grows from {count(values[0])} to {count(values[-1])} and does not come back{bound}: sampling falls further behind with every version", quantity=series.name, value=values[-1], first=series.place(start), because=[series.place(0), series.place(len(series) - 1)], hint="look whether the sampler still loads new weights, and whether a queue grows")
+        return True
+    return False
+
+
+def _within(run: View, ages: tuple[Series, ...], docket: Docket) -> None:
+    if not ages:
+        if run.sampled is not None or run.taken is not None:
+            docket.skip("staleness (no age or version is logged beside the data)")
+        return
+    mean = next((s for s in ages if s.key.term == "age"), ages[0])
+    top = max(s.high for s in ages)
+    low = min(s.low for s in ages)
+    limit = _limit(run, docket)
+    average = sum(mean.values) / len(mean)
+    text = f"staleness {count(low)} to {count(top)} (mean {average:.2f}"
+    text += f", limit {count(limit[0])})" if limit else ", no limit logged)"
+    if limit and limit[0] > 0 and quarters(list(mean.values) * (4 if len(mean) < 4 else 1))[3] >= docket.rules.thresholds.at_limit * limit[0]:
+        text += "; the mean lies at the limit: the limit also sets the depth of the queue"
+    docket.add("GYR404", State.HOLDS, text, quantity=mean.name, value=round(average, 3), unit=docket.rules.age_unit)
