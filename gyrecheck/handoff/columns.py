@@ -114,24 +114,31 @@ def _nested(values: list[Any], depth: int) -> tuple[tuple[Shape, ...], npt.NDArr
     lengths = np.fromiter(map(len, values), np.int64, len(values))
     inner = list(chain.from_iterable(values))
     shapes, shape_of, counts, scalars = _nested(inner, depth + 1)
+    return (*fold(lengths, shapes, shape_of, counts), scalars)
+
+
+def fold(
+    lengths: npt.NDArray[np.int64], shapes: tuple[Shape, ...], shape_of: npt.NDArray[np.int32], counts: npt.NDArray[np.int64]
+) -> tuple[tuple[Shape, ...], npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    """Lists over items: from each list's length and its items' shapes and scalar counts, the same three for the lists."""
     ends = np.cumsum(lengths)
     starts = ends - lengths
     totals = np.concatenate(([0], np.cumsum(counts)))
     row_counts = totals[ends] - totals[starts]
-    low = np.zeros(len(values), np.int64)
-    ragged = np.zeros(len(values), np.bool_)
+    low = np.zeros(len(lengths), np.int64)
+    ragged = np.zeros(len(lengths), np.bool_)
     filled = lengths > 0
     if filled.any():
         low[filled] = np.minimum.reduceat(shape_of, starts[filled])
         ragged[filled] = low[filled] != np.maximum.reduceat(shape_of, starts[filled])
     code = np.where(filled, np.where(ragged, len(shapes), low), len(shapes) + 1)
     pairs, inverse = np.unique(np.stack([lengths, code]), axis=1, return_inverse=True)
-    rank = max(map(len, shapes))
-    made = []
+    rank = max(map(len, shapes), default=0)
+    made: list[Shape] = []
     for length, which in pairs.T.tolist():
         tail = shapes[which] if which < len(shapes) else (-1,) * max(rank, 1) if which == len(shapes) else ()
         made.append((int(length), *tail))
-    return tuple(made), inverse.reshape(-1).astype(np.int32), row_counts, scalars
+    return tuple(made), inverse.reshape(-1).astype(np.int32), row_counts
 
 
 def _mixed(values: list[Any], depth: int) -> tuple[tuple[Shape, ...], npt.NDArray[np.int32], npt.NDArray[np.int64], list[Any]]:

@@ -26,7 +26,8 @@ class Batches:
                     name = last_name(target) if isinstance(target, (ast.Name, ast.Attribute)) else ""
                     if not name or matches(name, self.words.not_batches):
                         continue
-                    if self.is_batch(value, held) or (looped and self._gives_batches(value, held)):
+                    made = isinstance(value, (ast.Call, ast.Await)) and self.words.is_batch(name)
+                    if made or self.is_batch(value, held) or (looped and self._gives_batches(value, held)):
                         held.setdefault(name, self.words.is_batch(name))
             if len(held) == before:
                 break

@@ -112,13 +112,9 @@ class Walk:
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and self._batches.is_batch(node.func.value, held):
             if node.func.attr in {"get", "pop", "setdefault"} and node.args:
                 given = node.args[1] if len(node.args) > 1 else next((k.value for k in node.keywords if k.arg == "default"), None)
-                how: How = (
-                    "default"
-                    if given is not None and not _is_none(given)
-                    else "subscript"
-                    if node.func.attr == "pop" and given is None
-                    else "get"
-                )
+                how: How = "default" if given is not None and _is_filling(given) else "get"
+                if node.func.attr == "pop" and given is None:
+                    how = "subscript"
                 for key in self._names(module, node.args[0], node):
                     yield key, how, ast.unparse(given) if given is not None else ""
             elif node.func.attr in self.words.pickers:
@@ -133,7 +129,7 @@ class Walk:
         ):
             for key in self._names(module, node.args[1], node):
                 default = ast.unparse(node.args[2]) if len(node.args) > 2 else ""
-                yield key, "default" if default not in {"", "None"} else "get" if default else "attribute", default
+                yield key, "default" if len(node.args) > 2 and _is_filling(node.args[2]) else "get" if default else "attribute", default
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and strong(node.value, held):
             parent = module.parents.get(node)
             called = isinstance(parent, ast.Call) and parent.func is node
@@ -222,7 +218,7 @@ class Walk:
         for item in record.body:
             if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
                 default = ast.unparse(item.value) if item.value is not None else ""
-                how: How = "struct" if not default else "get" if default == "None" else "default"
+                how: How = "struct" if item.value is None else "default" if _is_filling(item.value) else "get"
                 dtype, axes = _annotated(item.annotation)
                 self.reads.append(
                     KeyRead(item.target.id, module.path, item.lineno, record.name, "loader", how, default, bool(default), dtype, axes)
@@ -248,8 +244,30 @@ def _bare(node: ast.expr) -> ast.expr:
     return node
 
 
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
+def _is_filling(node: ast.expr) -> bool:
+    """A value that was made up: a constant, or zeros, ones and the like; not None, and not another measured value."""
+    if isinstance(node, ast.Constant):
+        return node.value is not None
+    if isinstance(node, ast.UnaryOp):
+        return _is_filling(node.operand)
+    if isinstance(node, (ast.List, ast.Tuple, ast.Dict, ast.Set)):
+        return True
+    made = {
+        "zeros",
+        "zeros_like",
+        "ones",
+        "ones_like",
+        "full",
+        "full_like",
+        "empty",
+        "empty_like",
+        "new_zeros",
+        "new_ones",
+        "eye",
+        "tensor",
+        "array",
+    }
+    return isinstance(node, ast.Call) and last_name(node.func) in made
 
 
 def _annotated(node: ast.expr) -> tuple[str, tuple[str, ...]]:
