@@ -79,6 +79,13 @@ class Scan:
             yield self._tail(carry)
         self.seen.lines = self._line - 1 + bool(carry or skipping)
 
+    def feed(self, lines: bytes) -> list[Reading]:
+        """Readings of whole lines that a follower hands over; each call goes on where the last one ended."""
+        self.seen.bytes += len(lines)
+        found = self._block(lines)
+        self.seen.lines = self._line - 1
+        return found
+
     def _tail(self, carry: bytes) -> list[Reading]:
         """The last line without its newline: taken when it is visibly whole, else only noted."""
         body = carry.rstrip(b"\r \t")
