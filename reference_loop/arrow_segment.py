@@ -66,7 +66,11 @@ def decode_arrow(content: bytes) -> tuple[Header, Slices]:
     columns |= {name: batch.column(name).values.to_numpy() for name in ROW_COLUMNS if name != "obs"}
     columns["obs"] = batch.column("obs").values.values.to_numpy().reshape(-1, OBS_DIM)
     columns["final_obs"] = batch.column("final_obs").values.to_numpy().reshape(-1, OBS_DIM)
-    slices = Slices(trajectory_id=tuple(batch.column("trajectory_id").to_pylist()), **columns)
+    # Copies, since Arrow's buffers are read-only.
+    slices = Slices(
+        trajectory_id=tuple(batch.column("trajectory_id").to_pylist()),
+        **{name: column.copy() for name, column in columns.items()},
+    )
     if checksum(slices) != document.get("crc32"):
         raise TornSegmentError("the checksum does not fit the content")
     return as_header(document), slices

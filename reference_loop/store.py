@@ -137,11 +137,13 @@ def with_room(action: Callable[[], None], *, patience: float, note: Callable[[OS
         try:
             action()
         except OSError as error:  # noqa: PERF203 - waiting for room is what the loop is for
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT) or time.monotonic() > deadline:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
             if not noted:
                 note(error)
                 noted = True
+            if time.monotonic() >= deadline:
+                raise
             time.sleep(0.1)
         else:
             return

@@ -41,6 +41,14 @@ def content_hash(parameters: dict[str, torch.Tensor]) -> str:
     return digest.hexdigest()
 
 
+def in_order(content: bytes) -> bytes:
+    """Sort a safetensors file's metadata, which the library leaves in random order, so that equal runs give equal bytes."""
+    start, stop = 8, 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[start:stop])
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    return content[:start] + json.dumps(header, separators=(",", ":")).encode().ljust(stop - start) + content[stop:]
+
+
 def file_name(version: int) -> str:
     """Name the file of one version."""
     return f"v{version:06d}.safetensors"
@@ -55,7 +63,8 @@ def write(folder: Path, weights: Weights, *, parent: int, fsync: bool) -> None:
         "parent_version": str(parent),
         "content_hash": content_hash(weights.parameters),
     }
-    replace_with(place / file_name(weights.policy_version), save(weights.parameters, metadata), fsync=fsync)
+    content = in_order(save(weights.parameters, metadata))
+    replace_with(place / file_name(weights.policy_version), content, fsync=fsync)
 
 
 def point_to(folder: Path, version: int, *, keep: int, fsync: bool) -> None:

@@ -194,7 +194,7 @@ def test_waiting_for_room_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     with_room(action, patience=10, note=noted.append)
     assert len(noted) == 1
     with pytest.raises(OSError, match="No space"):
-        with_room(lambda: full(), patience=0, note=noted.append)
+        with_room(full, patience=0, note=noted.append)
     with pytest.raises(PermissionError):
         with_room(lambda: os.listdir(_forbidden()), patience=10, note=noted.append)
 

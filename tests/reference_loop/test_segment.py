@@ -138,7 +138,7 @@ def test_an_unknown_schema_is_refused(slices: Slices) -> None:
     """A later schema is an error that names both numbers, not a guess."""
     lines = as_bytes(slices).splitlines()[:-1]
     lines[0] = lines[0].replace(b'"schema":1', b'"schema":2')
-    with pytest.raises(ContractError, match="schema 2 .* wanted schema 1"):
+    with pytest.raises(ContractError, match=r"schema 2 .* wanted schema 1"):
         read(resealed(lines))
 
 
