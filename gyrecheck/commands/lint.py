@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gyrecheck.commands.lint_options import Baseline, Diff, DiffBase, Fix, Graph, UnsafeFixes, WriteBaseline
 from gyrecheck.commands.options import (
     Color, ColorWhen, Config, ExitZero, FailOnOption, Force, Ignore, Output, OutputFormat, Quiet, Select, TopologyOption, Verbose, fail_level, finish,
 )  # fmt: skip
@@ -19,6 +20,7 @@ from gyrecheck.model.errors import GyreError
 if TYPE_CHECKING:
     from gyrecheck.commands.lint_check import Judged, Rules, Timer
     from gyrecheck.model.finding import Finding, Report, Scalar
+    from gyrecheck.program.program import Program
     from gyrecheck.rulebook.codes import Sample
     from gyrecheck.rulebook.project_config import ProjectConfig
     from gyrecheck.source.cache import Cache
@@ -61,6 +63,13 @@ def command(
     no_cache: NoCache = False,
     cache_dir: CacheDir = None,
     jobs: Jobs = 0,
+    baseline: Baseline = None,
+    write_baseline: WriteBaseline = False,
+    diff_base: DiffBase = "",
+    fix: Fix = False,
+    diff: Diff = False,
+    unsafe_fixes: UnsafeFixes = False,
+    graph: Graph = None,
     config: Config = None,
     output_format: OutputFormat = None,
     output: Output = None,
@@ -73,7 +82,9 @@ def command(
 ) -> None:
     """Check the sampling/training boundary in source code."""
     from gyrecheck.commands.lint_check import Timer, judge_texts, load_rules
-    from gyrecheck.commands.lint_report import Chosen, report_of
+    from gyrecheck.commands.lint_compare import accepted, say
+    from gyrecheck.commands.lint_fix import PASSES, Mender, fixed_summary, leave_with_patch, refuse_together
+    from gyrecheck.commands.lint_report import Chosen, report_of, with_suppressions
     from gyrecheck.rulebook.project_config import load_project_config
     from gyrecheck.source.cache import Cache, default_folder
 
@@ -88,11 +99,44 @@ def command(
     chosen = Chosen.of(
         rules.codes, settings, tuple(select or ()), tuple(extend_select or ()), tuple(ignore or ()), hints=hints is OnOff.ON, suppressed=show_suppressed
     )  # fmt: skip
-    judged = judge_texts(texts, rules, cache, declared=topology or settings.topology, jobs=jobs, timer=timer)
-    report = report_of(
-        judged, texts, failed, chosen, rules.codes, inputs=tuple(p.as_posix() for p in given),
-        declared=(topology or settings.topology) is not None, timer=timer if statistics or verbose > 1 else None, duties=duties,
-    )  # fmt: skip
+    declared = topology or settings.topology
+    refuse_together(fix=fix, diff=diff, stdin=str(given[0]) == "-")
+
+    def build(texts: tuple[Text, ...]) -> Program:
+        from gyrecheck.program.program import Program
+        from gyrecheck.source.collect import collect
+
+        return Program(collect(texts, cache, jobs)[0], rules.lexicon, rules.regions, rules.words)
+
+    def old(texts: tuple[Text, ...]) -> tuple[Finding, ...]:
+        found = judge_texts(texts, rules, cache, declared=declared, jobs=jobs).findings
+        return with_suppressions(tuple(f for f in found if chosen.shows(f)), texts, chosen, rules.codes)
+
+    before = accepted(baseline, write=write_baseline, diff_base=diff_base, paths=given, exclude=(*settings.exclude, *(exclude or ())), old=old)
+    mender = Mender(fix or diff or any(name.partition(":")[0] == "sarif" for name in output_format or ()), unsafe_fixes, build)
+    made = (0, 0)
+    for _ in range(PASSES if fix else 1):
+        judged = judge_texts(texts, rules, cache, declared=declared, jobs=jobs, timer=timer)
+        report = report_of(
+            judged, texts, failed, chosen, rules.codes, inputs=tuple(p.as_posix() for p in given), declared=declared is not None,
+            timer=timer if statistics or verbose > 1 else None, duties=duties, accepted=before, mender=mender,
+        )  # fmt: skip
+        now = mender.write(texts) if fix else (0, 0)
+        if not now[0]:
+            break
+        made = (made[0] + now[0], max(made[1], now[1]))
+        texts, failed = _texts(given, (*settings.exclude, *(exclude or ())), stdin_filename)
+    say(before.said, quiet=quiet)
+    if diff:
+        leave_with_patch(mender, texts, quiet=quiet)
+    if graph is not None:
+        from gyrecheck.commands.lint_graph import graph_of, write_graph
+        from gyrecheck.program.topology import layout
+
+        program = build(texts)
+        write_graph(graph_of(program, layout(program, declared), report.findings), graph.value, output, force=force)
+    if fix:
+        report = replace(report, summary=fixed_summary(report.summary, made, mender.held_back))
     finish(
         report, output_format=output_format, output=output, color=color, quiet=quiet, fail_on=fail_level(fail_on, settings.fail_on), exit_zero=exit_zero, force=force
     )  # fmt: skip

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
+import typer
+
+from gyrecheck.commands.options import write_stdout
+from gyrecheck.model.errors import GyreError
 from gyrecheck.model.finding import Finding
 from gyrecheck.model.fix import Fix
 from gyrecheck.rulebook.fix_forms import load_fix_forms
@@ -90,6 +94,37 @@ class Mender:
         from gyrecheck.source.text_edit import apply_fixes, unified_diff
 
         return "".join(unified_diff(t.file.shown, t.data, apply_fixes(t.data, self.fixes(t.file.shown)).source) for t in texts)
+
+
+def refuse_together(*, fix: bool, diff: bool, stdin: bool) -> None:
+    """Options that contradict each other.
+
+    Raises:
+        GyreError: `--fix` with `--diff`, or with standard input.
+    """
+    if fix and diff:
+        raise GyreError("--fix and --diff together", hint="--diff shows what --fix would do, and writes nothing")
+    if fix and stdin:
+        raise GyreError("--fix cannot write to standard input", hint="--diff prints the fixes as a patch")
+
+
+def leave_with_patch(mender: Mender, texts: tuple[Text, ...], *, quiet: bool) -> NoReturn:
+    """Print the fixes as a patch and leave: 1 when there is anything to fix, 0 otherwise."""
+    patch = mender.patch(texts)
+    write_stdout(patch)
+    if mender.held_back and not quiet:
+        typer.echo(f"{mender.held_back} more with --unsafe-fixes", err=True)
+    raise typer.Exit(1 if patch else 0)
+
+
+def fixed_summary(summary: str, made: tuple[int, int], held_back: int) -> str:
+    """The report's closing lines with what was fixed."""
+    count, files = made
+    lines = (
+        [f"Fixed {count} finding{'s' if count != 1 else ''} in {files} file{'s' if files != 1 else ''}."] if count else ["Nothing to fix."]
+    )
+    lines += [f"{held_back} more with --unsafe-fixes."] if held_back else []
+    return "\n".join([summary, " ".join(lines)])
 
 
 def _open(finding: Finding) -> bool:

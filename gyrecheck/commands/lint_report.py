@@ -9,6 +9,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from gyrecheck.commands.lint_check import Judged, Timer, unparsable
+from gyrecheck.commands.lint_compare import Accepted
+from gyrecheck.commands.lint_fix import Mender
 from gyrecheck.model.facts import Unreadable
 from gyrecheck.model.finding import Confidence, Finding, Report, Scalar, Severity, Table, Topology
 from gyrecheck.rulebook.codes import Code, select_codes
@@ -82,10 +84,16 @@ def report_of(
     declared: bool,
     timer: Timer | None,
     duties: bool,
+    accepted: Accepted | None = None,
+    mender: Mender | None = None,
 ) -> Report:
-    """The report of a lint run."""
+    """The report of a lint run; findings accepted before are marked, and fixes planned, when there are means to."""
     findings = tuple(f for f in (*(unparsable(u, codes) for u in failed), *judged.findings) if chosen.shows(f))
-    findings = _suppressed(findings, texts, chosen, codes)
+    findings = with_suppressions(findings, texts, chosen, codes)
+    if accepted is not None:
+        findings = accepted.mark(findings, frozenset((*(t.file.shown for t in texts), *(u.path for u in failed))))
+    if mender is not None:
+        findings = mender.plan(findings, texts, judged)
     findings = _relocated(findings, texts)
     tables: dict[str, Table] = {}
     if duties:
@@ -95,8 +103,10 @@ def report_of(
         counts = Counter((f.code, f.name, f.severity.value) for f in findings if not f.suppressed)
         tables["statistics"] = Table(("code", "name", "severity", "count"), tuple((*key, n) for key, n in sorted(counts.items())), "Findings by code")
         tables["run"] = Table(("quantity", "value"), tuple(statistics.items()), "Run")
+    if accepted is not None and accepted.compares:
+        statistics = {**statistics, "baselined": sum(f.baselined for f in findings)}
     hidden = [f for f in findings if f.suppressed]
-    shown = [f for f in findings if not f.suppressed]
+    shown = [f for f in findings if not f.suppressed and not f.baselined]
     return Report(
         command="lint",
         inputs=inputs,
@@ -105,7 +115,10 @@ def report_of(
         findings=findings,
         tables=tables,
         sentences=tuple(f"Suppressed {f.code} at {f.path}:{f.line}: {f.suppressed}" for f in hidden) if chosen.suppressed else (),
-        summary=_summary(judged, shown, hidden, len(texts) + len(failed), declared=declared),
+        summary="\n".join([
+            _summary(judged, shown, hidden, len(texts) + len(failed), declared=declared),
+            *(accepted.summary(findings) if accepted is not None else ()),
+        ]),
         skipped=(),
         unresolved=judged.unresolved,
         statistics=statistics,
@@ -132,7 +145,8 @@ def _summary(judged: Judged, shown: list[Finding], hidden: list[Finding], files:
     return "\n".join([first, *([" ".join(more)] if more else [])])
 
 
-def _suppressed(findings: tuple[Finding, ...], texts: tuple[Text, ...], chosen: Chosen, codes: dict[str, Code]) -> tuple[Finding, ...]:
+def with_suppressions(findings: tuple[Finding, ...], texts: tuple[Text, ...], chosen: Chosen, codes: dict[str, Code]) -> tuple[Finding, ...]:
+    """The findings with hidden ones marked, and one for each ignore comment that hides nothing."""
     marked = [t for t in texts if _MARKER in t.data]
     if not marked:
         return findings
