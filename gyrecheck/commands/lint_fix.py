@@ -35,6 +35,7 @@ class Mender:
 
     def plan(self, findings: tuple[Finding, ...], texts: tuple[Text, ...], judged: Judged) -> tuple[Finding, ...]:
         """The findings with their fixes; as they are when nobody asked. Notebooks and standard input have none that can be written."""
+        self.planned = {}
         if not self.asked:
             return findings
         from gyrecheck.source.edits import plan_fixes
