@@ -45,8 +45,10 @@ def side_of_batches(
     """One side from record batches."""
     gathered: dict[str, _Gathered] = {}
     rows = 0
+    swapped = False
     for batch in batches:
         rows += batch.rows
+        swapped = swapped or batch.axes == "swapped"
         for key, column in batch.columns.items():
             gathered.setdefault(key, _Gathered(key)).feed(column)
     roles = contract.assign(gathered, fields) if gathered else RoleMap({}, {})
@@ -56,6 +58,10 @@ def side_of_batches(
         if not (key.startswith("header.") and key not in roles.roles)
     )
     arrays = {key: array for key, item in gathered.items() if (array := item.array(rows)) is not None}
+    if swapped:  # as the file has them
+        found = tuple(replace(f, shape=(f.shape[1], f.shape[0], *f.shape[2:])) if f.shape and len(f.shape) > 1 else f for f in found)
+        arrays = {key: array.swapaxes(0, 1) if array.ndim > 1 else array for key, array in arrays.items()}
+        notes = []
     return DataSide(path, found, records=rows, arrays=arrays, notes=tuple(notes or ()))
 
 

@@ -103,7 +103,8 @@ class RecordBatch:
     header: Mapping[str, Scalar] = field(default_factory=dict)
     """Values of a segment's header line, or a file's metadata; also present as columns `header.<key>`."""
     axes: str = ""
-    """`undecided` when a row's list may be time or batch and nothing in the file tells which; then no order of steps is judged."""
+    """`undecided` when a row's list may be time or batch and nothing in the file tells which; then no order of steps is judged.
+    `swapped` when the file holds [time, batch, ...] and the first two axes were exchanged on reading."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,7 +161,7 @@ def _two_axes(
         notes.append(f"arrays are [time, batch, ...] = [{rows}, {sides}]: each of the {sides} columns was read as one record")
         rows = sides
     again = {key: Whole(array, names[key]) for key, array in whole.items()}
-    yield from _in_blocks(path, again, rows, first, header, "" if time is not None else "undecided")
+    yield from _in_blocks(path, again, rows, first, header, {None: "undecided", 0: "swapped"}.get(time, ""))
 
 
 def time_axis(arrays: Mapping[str, npt.NDArray[Any]], contract: Contract) -> int | None:
