@@ -101,7 +101,7 @@ def prove(sample: Sample) -> tuple[tuple[str, int], ...]:
     from gyrecheck.rulebook.codes import load_codes
 
     topology = sample.topology.value if sample.topology else ""
-    judged = judge_text(sample.text, load_codes(), topology=topology, name=sample.file or "sample.log")
+    judged = judge_text(sample.text, load_codes(), topology=topology, name=sample.file or "run.log")
     found: set[tuple[str, int]] = set()
     for verdict in judged.verdicts:
         if verdict.state is State.BROKEN:

@@ -129,7 +129,7 @@ def _tally(files: tuple[LogFile, ...], request: Request) -> tuple[Tally, bool]:
     return tally, partial
 
 
-def judge_text(text: str, codes: dict[str, Code], *, topology: str = "", name: str = "sample.log", format_: str = "") -> Judgement:
+def judge_text(text: str, codes: dict[str, Code], *, topology: str = "", name: str = "run.log", format_: str = "") -> Judgement:
     """Judge a log given as text."""
     data = text.encode("utf-8", "surrogateescape")
     tally, _ = _tally((LogFile(name, len(data), data),), Request((name,), format=format_))

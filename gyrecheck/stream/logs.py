@@ -11,7 +11,7 @@ from pathlib import Path
 from gyrecheck.model.events import Reading, Unit
 from gyrecheck.model.snapshot import FileSeen
 from gyrecheck.rulebook.log_formats import LogFormat
-from gyrecheck.stream.formats import Chosen, choose
+from gyrecheck.stream.formats import Chosen, best_format, choose
 from gyrecheck.stream.open_log import LogFile
 from gyrecheck.stream.reader import FormatReader
 from gyrecheck.stream.scan import Scan
@@ -142,3 +142,35 @@ def read_sample(text: str, form: LogFormat | None, name: str = "sample.log") -> 
     """A sample's readings."""
     reader = FormatReader(form, whole_last_line=True)
     return [r for batch in Scan(name, reader).read([text.encode()]) for r in batch]
+
+
+def format_failures(form: LogFormat, formats: dict[str, LogFormat]) -> tuple[str, ...]:
+    """Why a format does not prove itself: each sample must be taken for it (a silent one must not) and give exactly its events."""
+    failures = []
+    for number, sample in enumerate(form.samples, 1):
+        text = sample.text.removeprefix("\n")
+        best, hits, _ = best_format(text.encode(), formats)
+        taken = best is not None and best.name == form.name and hits >= form.min_hits
+        if taken == sample.silent:
+            failures.append(f"sample {number} is {'taken' if taken else 'not taken'} for {form.name} (best: {best.name if best else 'none'}, {hits} lines)")
+        if sample.silent:
+            continue
+        got: list[str] = []
+        for reading in read_sample(text, form):
+            got += [f"{reading.line} {key.term} {value:.12g}" for key, value in reading.values]
+            got += [f"{reading.line} mark {name}" for name in reading.marks]
+        wanted = [_plain(event) for event in sample.events]
+        if got != wanted:
+            lost = [e for e in wanted if e not in got]
+            extra = [e for e in got if e not in wanted]
+            failures.append(f"sample {number} gives {got if not (lost or extra) else ''} missing {lost} beside {extra}")
+    return tuple(failures)
+
+
+def _plain(event: str) -> str:
+    """An expected event with its number in one spelling."""
+    head, _, value = event.rpartition(" ")
+    try:
+        return f"{head} {float(value):.12g}"
+    except ValueError:
+        return event

@@ -97,6 +97,11 @@ class FormatReader:
         for name, anchors, patterns in self._marks:
             if name not in marks and any(a in low for a in anchors) and any(p.search(text) for p in patterns):
                 marks.append(name)
+        if len(out) > 1:
+            once: dict[int, tuple[Key, float]] = {}
+            for item in out:
+                once.setdefault(id(item[0]), item)
+            out = list(once.values())
         return tuple(out), tuple(marks), side
 
     def _generic(self, text: str, taken: set[str], claimed: bool) -> list[tuple[Key, float]]:

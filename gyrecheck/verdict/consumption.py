@@ -105,7 +105,7 @@ def _outrun(run: View, account: Account, docket: Docket) -> None:
     if left is None or len(left.values) < 6 or run.snapshot.marked("throttled") or run.setting("capacity"):
         return
     rises = sum(b > a for a, b in zip(left.values, left.values[1:]))  # noqa: B905, RUF007
-    if rises >= 0.7 * (len(left.values) - 1) and left.last > 3 * max(left.values[len(left.values) // 4], 1) and left.last > taken.last / max(len(taken.orders), 1) * 2:
+    if run.snapshot.of("max_age") and rises >= 0.7 * (len(left.values) - 1) and left.last > 3 * max(left.values[len(left.values) // 4], 1) and left.last > taken.last / max(len(taken.orders), 1) * 2:
         docket.add("GYR508", State.BROKEN, f"the buffer only fills{per}: `{left.name}` {count(left.values[0])} to {count(left.last)}, {count(sampled.last)} sampled, {count(taken.last)} taken", quantity=left.name, value=left.last, because=[left.last_place], hint="the surplus is never used: sample less, or bound the buffer", at_most=Severity.NOTE)
 
 

@@ -76,6 +76,8 @@ def _consumed(run: View, _: float) -> Checked:
     flow = run.taken
     if flow is None:
         return Checked("undecided", "no count of what was consumed")
+    if flow.last <= 0 and len(flow.orders) < 3:
+        return Checked("undecided", "0, in less than 3 readings")
     seconds = run.snapshot.seconds
     span = f" in {seconds / 60:.0f} min" if seconds and seconds >= 90 else ""
     return Checked("pass" if flow.last > 0 else "FAIL", count(flow.last) + span, flow.last_place)
@@ -85,6 +87,11 @@ def _train_steps(run: View, _: float) -> Checked:
     flow = run.updates
     if flow is None:
         return Checked("undecided", "no count of train steps")
+    start = run.setting("learning_starts")
+    if flow.last <= 0 and start is not None and run.sampled is not None and run.sampled.last <= start.last:
+        return Checked("undecided", f"0, before the learning start at {count(start.last)}")
+    if flow.last <= 0 and len(flow.orders) < 3:
+        return Checked("undecided", "0, in less than 3 readings")
     return Checked("pass" if flow.last > 0 else "FAIL", count(flow.last), flow.last_place)
 
 

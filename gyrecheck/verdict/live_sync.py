@@ -34,11 +34,12 @@ def _acting(run: HookedRun) -> dict[tuple[int, str], list[HookEvent]]:
     for event in run.of("acting"):
         nets = event.fields.get("nets")
         confirmed[event.pid].update(float(n) for n in nets if isinstance(n, (int, float))) if isinstance(nets, list) else None
+    stepping = {event.pid for event in run.of("phase") if event.text("by") != "pass"}
     found: dict[tuple[int, str], list[HookEvent]] = defaultdict(list)
     own: set[tuple[int, str]] = set()
     for event in run.of("phase"):
         sure = confirmed[event.pid]
-        if sure and event.number("net") not in sure:
+        if (sure and event.number("net") not in sure) or (event.text("by") == "pass" and event.pid in stepping):
             continue
         key = (event.pid, event.text("form"))
         if event.fields.get("same"):
@@ -50,6 +51,9 @@ def _acting(run: HookedRun) -> dict[tuple[int, str], list[HookEvent]]:
 
 def _judge_copy(phases: list[HookEvent], loads: list[HookEvent], limits: HookLimits, docket: Docket) -> None:
     first, later = phases[0], [e for e in phases if e.number("version") > 0]
+    sure = first.text("by") != "pass"
+    if not sure and not loads:
+        return  # called without recording a graph and never loaded: a reference model as well as a sampler
     where = Because(place, "the acting network is called here") if (place := place_at(first.text("site"))) else None
     because = [where] if where else []
     if first.number("version") == 0 and first.number("differ"):

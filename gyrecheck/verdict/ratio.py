@@ -52,7 +52,7 @@ def _saw_tooth(run: View, docket: Docket) -> bool:
             what = f"`{series.name}` climbs from {count(series.values[low])} to {count(series.values[high - 1])} (about {per:.2g} a reading), is back at {count(series.values[after[0]])} after the restart, and climbs again: a saw-tooth tied to the engine's lifetime, not to training"
             docket.add("GYR417", State.BROKEN, what, quantity=series.name, value=series.values[high - 1], first=series.place(low), because=because, hint="something in the engine outlives a weight update (prefix or key/value cache, a weight copy): clear it at each refit")
             return True
-        if climbs and climbs[-1][5] and series.key.term != "kl" and len(climbs) == 1:
+        if climbs and climbs[-1][5] and series.key.term == "logp_gap" and len(climbs) == 1:
             low, high, _, start, end, _ = climbs[0]
             what = f"`{series.name}` climbs from {count(series.values[low])} to {count(series.values[high - 1])} over {high - low} readings and does not come back"
             docket.add("GYR417", State.BROKEN, what, quantity=series.name, value=series.values[high - 1], first=series.place(low), because=[series.place(low), series.place(high - 1)], hint="restart the sampling engine alone: if the gap falls back, the engine is stale and not the policy", at_most=Severity.WARNING)

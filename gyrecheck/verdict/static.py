@@ -34,9 +34,18 @@ def judge(program: Program, layout: Layout, codes: dict[str, Code], lines: Lines
     return tuple(sorted(found.values(), key=lambda f: (f.path, f.line, f.column, f.code)))
 
 
-def severity_of(code: Code, topology: Topology, confidence: Confidence, at_most: Severity = Severity.ERROR) -> Severity:
-    """The code's severity in a topology, no higher than `at_most`, and a note when known by name only."""
+def severity_of(
+    code: Code, topology: Topology, confidence: Confidence, at_most: Severity = Severity.ERROR, *, pure: bool = False
+) -> Severity:
+    """The code's severity in a topology, no higher than `at_most`, and a note when known by name only.
+
+    Inside a pure side a colocated layout changes nothing, and a synchronous one lowers to a warning, never to silence.
+    """
     level = code.severity_in(topology)
+    if pure and topology is Topology.COLOCATED:
+        level = code.severity
+    if pure and level.rank < Severity.WARNING.rank:
+        level = Severity.WARNING
     if confidence is Confidence.HINT and level.rank > Severity.NOTE.rank:
         level = Severity.NOTE
     return at_most if level.rank > at_most.rank else level
@@ -44,7 +53,7 @@ def severity_of(code: Code, topology: Topology, confidence: Confidence, at_most:
 
 def _finding(program: Program, layout: Layout, suspect: Suspect, code: Code, lines: Lines) -> Finding | None:
     module = program.tree.functions[suspect.function].module
-    level = severity_of(code, layout.of_module[module].topology, suspect.confidence, suspect.at_most)
+    level = severity_of(code, layout.of_module[module].topology, suspect.confidence, suspect.at_most, pure=suspect.pure)
     if level is Severity.OFF:
         return None
     path = program.path(suspect.function)

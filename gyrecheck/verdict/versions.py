@@ -13,10 +13,19 @@ _SAMPLERS = ("loaded", "sample_version")
 
 def judge_versions(run: View, docket: Docket) -> None:
     """Enter the verdicts on versions."""
+    _absent(run, docket)
     frozen = _frozen(run, docket)
     _went_back(run, docket)
     if not frozen:
         _not_loaded(run, docket)
+
+
+def _absent(run: View, docket: Docket) -> None:
+    """Versions that are logged as None."""
+    marks = run.snapshot.marked("no_version")
+    told = sum(s.count for s in run.series("policy_version", "sample_version", "loaded"))
+    if len(marks) >= 3 and told < len(marks):
+        docket.add("GYR401", State.BROKEN, f"{len(marks)} lines say that the data has no policy version", quantity="policy_version", value=None, first=marks[0].place, because=[marks[0].place, marks[-1].place], hint="write the version of the acting weights into each trajectory")
 
 
 def _trainer_series(run: View) -> tuple[Series, ...]:

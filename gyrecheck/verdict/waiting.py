@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from gyrecheck.model.finding import Severity, State
 from gyrecheck.model.snapshot import Mark, Series
 from gyrecheck.verdict.ruling import Because, Docket, count
@@ -13,9 +15,11 @@ _PROGRESS = frozenset(("sampled", "taken", "drawn", "done", "written", "read", "
 
 def judge_waiting(run: View, docket: Docket) -> None:
     """Enter the verdicts on waits and the carrier."""
-    if not _stuck(run, docket):
+    if not _stuck(run, docket) and not _ports(run, docket):
         _unanswered(run, docket)
     _carrier(run, docket)
+    _rejected(run, docket)
+    _unbounded(run, docket)
 
 
 def _last_progress(run: View) -> int:
@@ -92,6 +96,46 @@ def _unanswered(run: View, docket: Docket) -> None:
     holds = [m for m in snapshot.marked("hold") if m.order > _last_progress(run)]
     if len(holds) >= 3:
         docket.add("GYR603", State.BROKEN, f"the log ends in {len(holds)} lines that wait, and nothing answers them", quantity="waits", value=len(holds), first=holds[0].place, because=[holds[0].place, holds[-1].place], hint="see which side should answer, and whether it still runs", at_most=Severity.WARNING)
+
+
+_PORT = re.compile(r"(?:port[ =:]+|:)(\d{2,5})\b(?!:)")
+
+
+def _ports(run: View, docket: Docket) -> bool:
+    """A port that is connected to, and nobody listens on."""
+    heard = [(m, p) for m in run.snapshot.marked("listening") for p in _PORT.findall(_untimed(m.place.text))]
+    knocked = [(m, p) for m in run.snapshot.marked("connecting") for p in _PORT.findall(_untimed(m.place.text))]
+    if not heard or not knocked or run.snapshot.marked("connected"):
+        return False
+    open_ports = {p for _, p in heard}
+    lost = [(m, p) for m, p in knocked if p not in open_ports]
+    if not lost or len(lost) < len(knocked):
+        return False
+    mark, port = lost[0]
+    docket.add("GYR602", State.BROKEN, f"connects to port {port}, on which nobody listens; {', '.join(sorted(open_ports))} is listened on", quantity="port", value=int(port), first=mark.place, because=[Because(heard[0][0].place, "listens"), Because(mark.place, "connects")], hint="give both sides the same address from one place: gyrecheck keys CONFIG")
+    return True
+
+
+def _untimed(text: str) -> str:
+    return re.sub(r"\d{1,2}:\d\d(:\d\d)?", "", text)
+
+
+def _rejected(run: View, docket: Docket) -> None:
+    """Data refused for its form."""
+    marks = run.snapshot.marked("rejected")
+    if marks:
+        docket.add("GYR505", State.BROKEN, f"the consumer refuses data for its form, {len(marks)} line{'s' if len(marks) > 1 else ''}, the first {marks[0].place.line}", quantity="rejected", value=len(marks), first=marks[0].place, because=[marks[0].place], hint="mend the sampler's writer: gyrecheck handoff check shows the field", at_most=None if len(marks) >= 3 or not run.taken or run.taken.last == 0 else Severity.WARNING)
+
+
+def _unbounded(run: View, docket: Docket) -> None:
+    """A buffer without a bound that only fills."""
+    account = run.main
+    left = account.left if account else None
+    if left is None or len(left.values) < 12 or run.snapshot.of("capacity", "max_age") or account is None or account.mode == "replay":
+        return
+    rises = sum(b > a for a, b in zip(left.values, left.values[1:]))  # noqa: B905, RUF007
+    if rises >= 0.9 * (len(left.values) - 1) and left.last >= 10 * max(left.values[0], 1):
+        docket.add("GYR604", State.BROKEN, f"`{left.name}` grows from {count(left.values[0])} to {count(left.last)}, and neither a capacity nor an age limit is logged", quantity=left.name, value=left.last, first=left.last_place, because=[left.first_place], hint="bound the buffer, or limit the age", at_most=Severity.WARNING)
 
 
 def _carrier(run: View, docket: Docket) -> None:

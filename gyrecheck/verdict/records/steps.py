@@ -63,18 +63,19 @@ class StepReader:
         self._names: list[Any] = []
         self._open = 0
         self._last_ended = True
+        self._last_step: int | None = None
 
     def read(self, view: View) -> Steps | None:
         """The batch's steps; None where records are no steps (token records, or no field that a step has)."""
         if view.has("tokens") and not view.has("step"):
             return None
-        lists = [role for role in STEP_ROLES if (c := view.column(role)) is not None and _numeric(c) and rank(c) >= 1]
-        scalars = [role for role in STEP_ROLES if (c := view.column(role)) is not None and _numeric(c) and rank(c) == 0]
+        lists = [role for role in STEP_ROLES if (c := view.column(role)) is not None and _numeric(c) and _is_list(c)]
+        scalars = [role for role in STEP_ROLES if (c := view.column(role)) is not None and _numeric(c) and not _is_list(c)]
+        if view.batch.axes == "undecided":
+            return None
         if any(role in lists for role in ("reward", "terminated", "truncated", "done", "logprob", "value")):
             return self._trajectories(view, lists)
-        if not scalars:
-            return None
-        return self._single(view)
+        return self._single(view) if scalars else None
 
     def _single(self, view: View) -> Steps:
         labels = view.labels("episode_id") or view.labels("trajectory_id")
@@ -84,6 +85,13 @@ class StepReader:
             beside = view.labels("env_id")
             keys: list[Any] = [(a, b) for a, b in zip(labels, beside, strict=True)] if beside is not None else list(labels)
             codes = self._code(keys)
+            labelled = True
+        elif (counter := view.integer("step")) is not None and counter[1].all() and n:
+            previous = self._last_step if self._last_step is not None else counter[0][0]
+            begins = np.diff(counter[0], prepend=previous) < 0
+            begins[0] |= self._open == 0
+            codes = (self._open + np.cumsum(begins)).astype(np.int64)
+            self._open, self._last_step = int(codes[-1]), int(counter[0][-1])
             labelled = True
         else:
             ends = np.any([flag for flag in flags.values() if flag is not None], axis=0) if any(f is not None for f in flags.values()) else np.zeros(n, np.bool_)
@@ -188,6 +196,11 @@ class StepReader:
 
 def _numeric(column: Column) -> bool:
     return column.kind not in {Kind.TEXT, Kind.OBJECT, Kind.NONE} and column.texts is None
+
+
+def _is_list(column: Column) -> bool:
+    """Whether a row holds several values: [1] is a scalar with an axis too many."""
+    return rank(column) >= 1 and bool(len(np.asarray(column.counts))) and int(np.asarray(column.counts).max()) > 1
 
 
 def _take(values: Any, order: Ints) -> Any:  # noqa: ANN401 - arrays of several dtypes or None

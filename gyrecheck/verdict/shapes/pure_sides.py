@@ -79,7 +79,7 @@ def _found(program: Program, fn: Fn, kind: str, seen: set[tuple[int, int, str]],
             code = "GYR202" if kind == "dataset" else "GYR203" if role == "reward.score" else "GYR204"
             yield at_call(
                 program, number, at, code, _message(role, readable(call), kind), evidence=(reason, *path),
-                hint=_HINTS[code], confidence=confidence, side="training", key=f"{program.name(fn.number)}>{call.name}",
+                hint=_HINTS[code], confidence=confidence, side="training", pure=True, key=f"{program.name(fn.number)}>{call.name}",
             )  # fmt: skip
 
 

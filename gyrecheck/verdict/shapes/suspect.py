@@ -27,6 +27,8 @@ class Suspect:
     """What identifies it besides the function: a symbol, never a line."""
     at_most: Severity = Severity.ERROR
     side: str = ""
+    pure: bool = False
+    """Inside a side that must be pure: the rule holds in every topology."""
 
 
 def at_call(program: Program, number: int, at: int, code: str, message: str, **more: object) -> Suspect:
