@@ -17,6 +17,8 @@ from gyrecheck.rulebook.locate_rules import rule_files
 from gyrecheck.rulebook.toml_table import load_table
 
 BASE = "trajectory"
+MODAL = ("obs", "next_obs", "action")
+"""Roles whose value may be an object of several modalities."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,17 @@ class Contract:
                         taken[role] = found
                         used.add(found)
                         break
-        return RoleMap(keys=taken, roles={key: role for role, key in taken.items()}, framework=framework.name if framework else "")
+        roles = {key: role for role, key in taken.items()}
+        parts = {key: role for key in present if key not in roles and (role := self._modality(key)) and role not in taken}
+        return RoleMap(keys=taken, roles=roles, framework=framework.name if framework else "", parts=parts)
+
+    def _modality(self, key: str) -> str:
+        """The role that a nested key is one part of: `obs.image` is a part of obs; empty for none."""
+        root, dot, _ = key.partition(".")
+        if not dot:
+            return ""
+        name = normal(root)
+        return next((role for role in MODAL if name == role or name in self.roles[role].aliases), "") if MODAL[0] in self.roles else ""
 
     def framework(self, keys: Iterable[str]) -> FieldFile | None:
         """The framework whose telling keys are all there; the one with the most such keys wins."""
@@ -144,6 +156,8 @@ class RoleMap:
     keys: Mapping[str, str]
     roles: Mapping[str, str]
     framework: str = ""
+    parts: Mapping[str, str] = field(default_factory=dict)
+    """Nested keys that are one modality of a role (`obs.image`), where no single key plays it."""
 
     def key(self, role: str) -> str:
         """The key that plays `role`, or the empty string."""

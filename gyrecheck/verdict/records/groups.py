@@ -148,9 +148,10 @@ class Groups(Question):
         n = int(np.median(target)) if len(target) else 0
         blocks = self._block_model(reward, advantage, n, scale)
         good = len(fits[name])
-        if good == 0 and blocks is None:
-            yield from self._impossible(case, [members[i] for i in whole], reward, advantage, records, scale)
-            return
+        if good * 2 <= len(telling) and blocks is None:
+            yield from self._displaced(case, [members[i] for i in complete], reward, advantage, records, scale)
+            if good == 0:
+                return
         model = MODELS[name]
         exact_scale = "divided" not in name
         wrong: list[int] = []
@@ -202,6 +203,42 @@ class Groups(Question):
     def _explained(blocks: Floats, wrong: list[Ints], advantage: Floats, scale: float) -> bool:
         rows = np.concatenate(wrong)
         return float((np.abs(blocks[rows] - advantage[rows]) <= TOLERANCE * scale + 1e-4).mean()) >= 0.8  # noqa: PLR2004
+
+    def _displaced(self, case: Case, members: list[Ints], reward: Floats, advantage: Floats, records: Ints, scale: float) -> Iterator[Finding]:
+        """The right values at other rows; or values of the whole batch; or none that a group can give."""
+        if len(members) < 2:
+            return
+        rows = np.sort(np.concatenate(members))
+        have = advantage[rows]
+        for name, model in MODELS.items():
+            made = np.full(len(reward), np.nan)
+            for m in members:
+                made[m] = model(reward[m])
+            right = made[rows]
+            if not _close(np.sort(have), np.sort(right), scale) or np.ptp(right) == 0:
+                continue
+            off = np.abs(have - right) > TOLERANCE * scale + 1e-4
+            if not off.any():
+                return
+            where = Ranges()
+            where.add(self.path, records[rows[off]])
+            shift = next((k for k in (1, -1, 2, -2, 3, -3) if _close(np.roll(right, k), have, scale)), 0)
+            how = f"shifted by {abs(shift)} row{'s' if abs(shift) > 1 else ''}" if shift else "in another order"
+            text = f"advantage not of own group: the values are those of the groups ({name}), {how}: at {int(off.sum())} of {len(rows)} records the advantage belongs to another record"
+            at = int(rows[off][0])
+            yield case.finding("GYR339", text, where=where, role="advantage", evidence=((int(records[at]), f"advantage {show(advantage[at])}, own group gives {show(made[at])}"),), side="training")
+            return
+        whole = reward[rows]
+        for label, ddof in (("standard deviation (n)", 0), ("standard deviation (n - 1)", 1), ("", -1)):
+            spread = float(whole.std(ddof=ddof)) if ddof >= 0 else 1.0
+            if spread > 0 and _close((whole - whole.mean()) / spread, have, scale) and np.ptp(have) > 0:
+                where = Ranges()
+                where.add(self.path, records[rows])
+                divided = f", divided by its {label}" if label else ""
+                text = f"advantage not of own group: the baseline is the mean of all {len(rows)} records{divided}, not that of each group: easy prompts are rewarded, hard ones punished"
+                yield case.finding("GYR339", text, where=where, role="advantage", side="training", severity=Severity.WARNING)
+                return
+        yield from self._impossible(case, members, reward, advantage, records, scale)
 
     def _impossible(self, case: Case, members: list[Ints], reward: Floats, advantage: Floats, records: Ints, scale: float) -> Iterator[Finding]:
         """Where no known model fits: members of one group with equal rewards and unequal advantages, or the order turned round."""

@@ -35,10 +35,9 @@ class Presence(Question):
     def feed(self, view: View) -> None:
         """Read one batch."""
         excused = without_logprobs(view)
-        for role in CORE:
-            if not view.roles.key(role):
-                continue
-            column = view.column(role)
+        wanted = {role: role for role in CORE if view.roles.key(role)} | {key: key for key, role in view.roles.parts.items() if role in CORE}
+        for role in wanted:
+            column = view.column(role) if role in CORE else view.batch.columns.get(role)
             if column is None:
                 missing = np.ones(view.rows, np.bool_)
                 null = np.zeros(view.rows, np.bool_)
@@ -61,24 +60,25 @@ class Presence(Question):
     def answer(self, case: Case) -> Iterator[Finding]:
         """Null in some or all records; absent in some."""
         for role, where in self.null.items():
-            key = case.roles.key(role)
+            key = case.roles.key(role) or role
             if where.rows == self.rows:
-                yield case.finding("GYR307", f"`{key}` is None in all {self.rows} records: the key is there and carries nothing", where=where, role=role)
+                yield case.finding("GYR307", f"`{key}` is None in all {self.rows} records: the key is there and carries nothing", where=where, field=key)
                 continue
             if role == "policy_version":
                 yield case.finding("GYR401", f"`{key}` is None at {where.rows} of {self.rows} records: these do not say which policy version sampled them", where=where, role=role)
                 continue
-            yield case.finding("GYR307", f"`{key}` is None at {where.rows} of {self.rows} records", where=where, role=role)
+            yield case.finding("GYR307", f"`{key}` is None at {where.rows} of {self.rows} records", where=where, field=key)
         for role, where in self.holes.items():
-            yield case.finding("GYR307", f"`{case.roles.key(role)}` holds None inside its lists", where=where, role=role)
+            key = case.roles.key(role) or role
+            yield case.finding("GYR307", f"`{key}` holds None inside its lists at {where.rows} records", where=where, field=key)
         for role, where in self.absent.items():
             if where.rows >= self.rows or not self.present.get(role):
                 continue
-            key = case.roles.key(role)
+            key = case.roles.key(role) or role
             code = "GYR401" if role == "policy_version" else "GYR303"
             what = "these do not say which policy version sampled them" if role == "policy_version" else "the other records carry it, so a reader must fail or fill here"
             severity = Severity.ERROR if role in {"policy_version", "reward", "action", "tokens"} and where.rows * 2 < self.rows else Severity.WARNING
-            yield case.finding(code, f"`{key}` is absent at {where.rows} of {self.rows} records; {what}", where=where, role=role, severity=severity)
+            yield case.finding(code, f"`{key}` is absent at {where.rows} of {self.rows} records; {what}", where=where, field=key, severity=severity)
 
 
 def without_logprobs(view: View) -> np.ndarray[tuple[int], np.dtype[np.bool_]] | None:
@@ -112,7 +112,7 @@ class NotANumber(Question):
             nan, infinite = np.isnan(flat), np.isinf(flat)
             if column.holes is not None:
                 nan[np.asarray(column.holes)] = False
-            role = view.roles.roles.get(key, "")
+            role = view.roles.roles.get(key, "") or view.roles.parts.get(key, "")
             for bad, table in ((nan, self.nan), (infinite, self.infinite)):
                 if not bad.any():
                     continue

@@ -40,6 +40,10 @@ class ShapeJump(Question):
             if column is None or column.kind in {Kind.TEXT, Kind.OBJECT, Kind.NONE}:
                 continue
             self._jump(view, role, column)
+        for key, role in view.roles.parts.items():
+            column = view.batch.columns.get(key)
+            if column is not None and role in FIXED and column.kind not in {Kind.TEXT, Kind.OBJECT, Kind.NONE}:
+                self._jump(view, key, column)
         for at, first in enumerate(BROADCAST):
             for second in BROADCAST[at + 1 :]:
                 self._ranks(view, first, second)
@@ -58,21 +62,17 @@ class ShapeJump(Question):
             usual = self.usual[role][0]
             if shape == usual:
                 continue
-            if len(shape) == len(usual) and shape[1:] == usual[1:] and len(shape) >= 1 and self._lists_may_vary(view, role, rows):
+            if len(shape) == len(usual) and shape[1:] == usual[1:] and len(shape) >= 1 and self._lists_may_vary(view, role, column):
                 continue
             self.jumps.setdefault(role, Ranges()).add(view.path, view.records[rows])
             self.text.setdefault(role, (int(view.records[int(rows.argmax())]), shape))
 
     @staticmethod
-    def _lists_may_vary(view: View, role: str, rows: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> bool:
+    def _lists_may_vary(view: View, role: str, mine: Column) -> bool:
         """Whether the first axis is time: another field that has one value a step is a list about as long in most rows.
 
         Single records in which the two differ are another question's finding (lengths).
         """
-        del rows
-        mine = view.column(role)
-        if mine is None:
-            return False
         own = lead(mine)
         for other in ("reward", "logprob", "value", "terminated", "truncated", "done", "mask", "tokens", "return", "advantage"):
             column = view.column(other)
@@ -104,13 +104,13 @@ class ShapeJump(Question):
     def answer(self, case: Case) -> Iterator[Finding]:
         """Jumps, and fields of one record that would broadcast against each other."""
         for role, where in self.jumps.items():
-            key = case.roles.key(role)
+            key = case.roles.key(role) or role
             usual, first = self.usual[role]
             at, shape = self.text[role]
             disagree = [other for pair in self.unequal if role in pair for other in pair if other != role]
             beside = f"; within these records `{case.roles.key(disagree[0])}` has another rank, so the two broadcast to [{shape[0]}, {shape[0]}]" if disagree and shape else ""
             evidence = ((first, f"{key} {list(usual)}"), (at, f"{key} {list(shape)}"))
-            yield case.finding("GYR307", f"shape of `{key}` jumps from {list(usual)} to {list(shape)} at record {at}{beside}", where=where, role=role, evidence=evidence)
+            yield case.finding("GYR307", f"shape of `{key}` jumps from {list(usual)} to {list(shape)} at record {at}{beside}", where=where, field=key, evidence=evidence)
         for (one, two), where in self.unequal.items():
             if one in self.jumps or two in self.jumps:
                 continue

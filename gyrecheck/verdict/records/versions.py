@@ -184,7 +184,7 @@ class MixedVersions(Question):
         """Mixed versions; the higher the spread against the limit, the graver."""
         key = case.roles.key("policy_version")
         if self.backward:
-            yield case.finding("GYR342", f"`{key}` goes back inside a trajectory at {self.backward.rows} records: {self.backward_seen[0][1]}", where=self.backward, role="policy_version", evidence=self.backward_seen)
+            yield case.finding("GYR415", f"`{key}` goes back inside a trajectory at {self.backward.rows} records: {self.backward_seen[0][1]}", where=self.backward, role="policy_version", evidence=self.backward_seen)
         if self.inside:
             text = f"version mixed inside a trajectory: `{key}` rises within {self.inside.rows} records ({self.inside_seen[0][1]}); one ratio a trajectory does not hold for it"
             yield case.finding("GYR341", text, where=self.inside, role="policy_version", evidence=self.inside_seen, severity=Severity.NOTE)
@@ -278,7 +278,7 @@ class VersionOrder(Question):
                 continue  # shuffled records: order says nothing
             key = case.roles.key(role)
             text = f"`{key}` goes back: {self.seen[role][0][1]}; a version counter that starts again makes old data look new"
-            yield case.finding("GYR342", text, where=where, role=role, evidence=self.seen[role], side="training", severity=Severity.WARNING)
+            yield case.finding("GYR415", text, where=where, role=role, evidence=self.seen[role], side="training", severity=Severity.WARNING)
         key = case.roles.key("policy_version")
         if self.placeholder and self.placeholder.rows < self.total:
             text = f"`{key}` is {_list(sorted(self.placeholder_values))} at {self.placeholder.rows} of {self.total} records: a placeholder, not a version"
