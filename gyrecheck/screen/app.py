@@ -65,8 +65,18 @@ class WatchApp(App[None]):
     VERTICAL_BREAKPOINTS: list[tuple[int, str]] | None = [(0, "-short"), (30, "-tall")]  # noqa: RUF012 - same
     BINDINGS: ClassVar[list[BindingType]] = [Binding(k.keys, k.action, k.what, show=False, priority=k.keys == "q") for k in KEYS]
 
-    def __init__(self, feed: Feed, *, interval: float = 0.5, pen: Pen | None = None, folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        feed: Feed,
+        *,
+        interval: float = 0.5,
+        pen: Pen | None = None,
+        folder: Path | None = None,
+        timeout: float | None = None,
+        until_ended: bool = False,
+    ) -> None:
         super().__init__()
+        self._timeout, self._until_ended = timeout, until_ended
         self._feed, self._interval = feed, interval
         self._pen = pen or Pen()
         self._folder = folder or Path.cwd()
@@ -111,6 +121,8 @@ class WatchApp(App[None]):
             for panel in self._panels.values():
                 panel.styles.border = ("ascii", "white")
                 panel.styles.text_overflow = "clip"
+        if self._timeout is not None:
+            self.set_timer(self._timeout, self.action_leave)
         self.read_on()
 
     @work(thread=True, exclusive=True, group="feed")
@@ -126,6 +138,8 @@ class WatchApp(App[None]):
             return
         self._frames.add(message.view)
         self.refresh_view()
+        if self._until_ended and message.view.state == "ended":
+            self.action_leave()
 
     @property
     def view(self) -> View:

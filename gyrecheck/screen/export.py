@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from gyrecheck.model.finding import State, Verdict
-from gyrecheck.screen.glyphs import clock, short
+from gyrecheck.screen.numbers import clock, short
 from gyrecheck.screen.view import View
 
 

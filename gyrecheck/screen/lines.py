@@ -6,7 +6,8 @@ from rich.text import Text
 
 from gyrecheck.model.finding import Verdict
 from gyrecheck.rulebook.codes import load_codes
-from gyrecheck.screen.glyphs import Pen, clock, short
+from gyrecheck.screen.glyphs import Pen
+from gyrecheck.screen.numbers import clock, short
 from gyrecheck.screen.view import View
 
 

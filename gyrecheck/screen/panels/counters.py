@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from gyrecheck.screen.glyphs import Pen, short
+from gyrecheck.screen.glyphs import Pen
+from gyrecheck.screen.numbers import short
 from gyrecheck.screen.view import View
 
 TITLE = "counters"

@@ -6,7 +6,8 @@ import math
 
 from rich.text import Text
 
-from gyrecheck.screen.glyphs import ASCII_BLOCKS, BLOCKS, Pen, short
+from gyrecheck.screen.glyphs import ASCII_BLOCKS, BLOCKS, Pen
+from gyrecheck.screen.numbers import short
 from gyrecheck.screen.view import SeriesView
 
 AXIS = 12

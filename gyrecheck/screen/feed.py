@@ -1,0 +1,260 @@
+"""The feed of the screen and of its screenless forms: follow, tally, judge, one `View` a poll. No Textual, no writing.
+
+The same engine as `gyrecheck ledger`: readings go through the same formats into the same tally and the same `judge`.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from gyrecheck.model.events import Reading
+from gyrecheck.model.folder import FolderBalance
+from gyrecheck.model.snapshot import FileSeen, Snapshot
+from gyrecheck.rulebook.codes import Code
+from gyrecheck.screen.build import Circumstances, build_view
+from gyrecheck.screen.view import RunState, View
+from gyrecheck.stream.follow import Change, Follower, Lines
+from gyrecheck.stream.logs import Ask, OpenLog, open_log
+from gyrecheck.stream.open_log import LogFile
+from gyrecheck.stream.run_folder import is_run_folder, read_run_folder
+from gyrecheck.verdict.folder import with_folder
+from gyrecheck.verdict.judge import Judgement, judge
+from gyrecheck.verdict.tally import Tally
+
+FOLDER_EVERY = 2.0
+"""Seconds between two looks at a run folder's files; its log is read every poll."""
+UNKNOWN_KEPT = 200
+CHOOSE_AGAIN = 1 << 18
+
+
+@dataclass(slots=True)
+class RunFeed:
+    """One run, followed. `targets` are logs, folders or patterns; `clock` and `host_pid` are replaced in tests."""
+
+    targets: tuple[str, ...]
+    codes: dict[str, Code]
+    ask: Ask = field(default_factory=Ask)
+    topology: str = ""
+    chosen: frozenset[str] | None = None
+    max_age: float | None = None
+    pid: int | None = None
+    tally: Tally = field(default_factory=Tally)
+    snapshot: Snapshot = field(default_factory=Snapshot)
+    judged: Judgement | None = None
+    folder: FolderBalance | None = None
+    _follower: Follower | None = None
+    _logs: dict[str, OpenLog] = field(default_factory=dict)
+    _gaps: list[str] = field(default_factory=list)
+    _unknown: list[str] = field(default_factory=list)
+    _not_understood: int = 0
+    _last_data: float | None = None
+    _started: float = field(default_factory=time.monotonic)
+    _folder_at: float = -1e9
+    _seen_bytes: dict[str, int] = field(default_factory=dict)
+    _missing_since: float | None = None
+
+    def poll(self) -> View:
+        """Read what is new and judge the run as far as it is known."""
+        if self._follower is None:
+            self._follower = Follower(self.targets)
+        fresh: list[Reading] = []
+        again = True
+        while again:
+            items = self._follower.poll()
+            for item in items:
+                if isinstance(item, Change):
+                    self._changed(item)
+                else:
+                    fresh += self._read(item)
+            again = self._follower.behind and len(fresh) < 200_000
+        if self._one_order(fresh):
+            fresh.sort(key=lambda r: r.time or 0.0)
+        return self.show(fresh)
+
+    def show(self, fresh: list[Reading]) -> View:
+        """Count readings and give the picture of the run after them."""
+        if fresh:
+            self.tally.feed(fresh)
+            self._last_data = time.monotonic()
+        for log in self._logs.values():
+            self.tally.saw(self._note(log))
+        looked = self._look_at_folder()
+        if fresh or looked or self.judged is None:
+            self.snapshot = self.tally.snapshot()
+            self.judged = judge(self.snapshot, self.codes, topology=self.topology, chosen=self.chosen, max_age=self.max_age)
+            if self.folder is not None:
+                self.judged = with_folder(self.judged, self.folder, self.codes, self.topology, self.chosen)
+        return build_view(self.snapshot, self.judged, self._circumstances(), self.folder)
+
+    def close(self) -> None:
+        """Stop following."""
+        if self._follower is not None:
+            self._follower.close()
+
+    @property
+    def ended(self) -> bool:
+        """The run says so itself, or the process that was named is gone."""
+        finished = {(m.pid, m.place.path) for m in self.snapshot.marked("finished")}
+        writers = {(p.pid, p.path) for p in self.snapshot.processes}
+        if self.pid is not None and not alive(self.pid):
+            return True
+        return bool(finished) and len({path for _, path in finished}) >= len({path for _, path in writers})
+
+    def _one_order(self, fresh: Sequence[Reading]) -> bool:
+        return len({r.path for r in fresh}) > 1 and all(r.time is not None for r in fresh)
+
+    def _read(self, lines: Lines) -> list[Reading]:
+        log = self._logs.get(lines.path)
+        seen = self._seen_bytes.get(lines.path, 0)
+        if log is None or (log.chosen.form is None and seen < CHOOSE_AGAIN):
+            chosen = open_log(LogFile(lines.path, _size(lines.path)), self.ask)
+            if log is None or chosen.chosen.form is not None:
+                if log is not None:
+                    return self._begin_again()
+                log = self._logs[lines.path] = chosen
+        self._seen_bytes[lines.path] = seen + len(lines.data)
+        found = log.scan.feed(lines.data)
+        log.readings += len(found)
+        self._note_unknown(lines, found)
+        return found
+
+    def _begin_again(self) -> list[Reading]:
+        """A file's format became clear only now: what was read of it generically is read anew, and so is everything else."""
+        self.close()
+        self.tally, self._logs, self._seen_bytes = Tally(), {}, {}
+        self._unknown, self._not_understood = [], 0
+        self._follower = Follower(self.targets)
+        return [reading for item in self._follower.poll() if isinstance(item, Lines) for reading in self._read(item)]
+
+    def _note_unknown(self, lines: Lines, found: list[Reading]) -> None:
+        known = {reading.line for reading in found}
+        total = lines.data.count(b"\n")
+        self._not_understood += total - len(known & set(range(lines.first_line, lines.first_line + total)))
+        if len(self._unknown) < UNKNOWN_KEPT:
+            for at, raw in enumerate(lines.data[: 1 << 16].split(b"\n")[:-1], lines.first_line):
+                if at not in known and raw.strip() and len(self._unknown) < UNKNOWN_KEPT:
+                    self._unknown.append(f"{lines.path}:{at}   {raw[:160].decode('utf-8', 'backslashreplace')}")
+
+    def _changed(self, change: Change) -> None:
+        if change.kind == "gap":
+            self._gaps.append(f"{change.path}:{change.line} {change.message}")
+        if change.kind in {"truncated", "appeared"}:
+            self.tally.feed([Reading(change.path, max(1, change.line), 0, change.message.encode(), (), ("restart",))])
+
+    def _note(self, log: OpenLog) -> FileSeen:
+        note = log.note()
+        gaps = tuple(gap for gap in self._gaps if gap.startswith(log.log.path + ":"))
+        return replace(note, notes=(*note.notes, *gaps))
+
+    def _look_at_folder(self) -> bool:
+        now = time.monotonic()
+        if now - self._folder_at < FOLDER_EVERY:
+            return False
+        self._folder_at = now
+        place = next((Path(t) for t in self.targets if is_run_folder(Path(t))), None)
+        if place is not None:
+            self.folder = read_run_folder(place)
+            self.tally.run_id = self.folder.run_id
+        return place is not None
+
+    def _circumstances(self) -> Circumstances:
+        files = tuple(self._logs)
+        missing = [t for t in self.targets if not Path(t).exists()]
+        state: RunState = "live" if self.snapshot.series else "waiting"
+        age = None if self._last_data is None else time.monotonic() - self._last_data
+        note = " + ".join(self.targets)
+        if self.snapshot.series and self.ended:
+            state = "ended"
+        elif self.snapshot.series and missing and len(missing) == len(self.targets):
+            state = "disconnected"
+            self._missing_since = self._missing_since or time.monotonic()
+            note = f"disconnected {time.monotonic() - self._missing_since:.0f} s ago, last figures kept"
+        elif age is not None and age > 30:
+            state, note = "silent", f"no line for {age:.0f} s"
+        run = self.snapshot.run_id or Path(self.targets[0]).name
+        return Circumstances(
+            run=run,
+            topology=self.topology,
+            state=state,
+            note=note,
+            now=time.time() if state != "ended" else None,
+            age=age,
+            files=files,
+            gaps=tuple(self._gaps),
+            unknown_lines=tuple(self._unknown),
+            not_understood=self._not_understood,
+            waiting_for=() if self.snapshot.series else self._waiting(),
+            command="gyrecheck watch --once " + " ".join(self.targets),
+            alive={p.pid: alive(p.pid) for p in self.snapshot.processes if p.pid},
+            handoff=self._handoff(),
+        )
+
+    def _waiting(self) -> tuple[str, ...]:
+        rows = ["No events yet.", ""]
+        for target in self.targets:
+            place = Path(target)
+            state = "folder exists" if place.is_dir() else "file exists" if place.exists() else "does not exist yet"
+            rows.append(f"Watching   {target}   ({state}, {len(self._logs)} logs read)")
+        rows += ["", "If the program runs but logs elsewhere:   gyrecheck watch PATH"]
+        return (*rows, "If it does not log counts at all:         gyrecheck run -- python train.py")
+
+    def _handoff(self) -> tuple[tuple[str, str], ...]:
+        rows: list[tuple[str, str]] = []
+        place = next((Path(t) for t in self.targets if Path(t, "ready").is_dir()), None)
+        if place is not None:
+            ready = newest_of(place / "ready")
+            taken = sum(newest_of(folder)[0] for folder in _folders(place / "taken"))
+            rows.append(("in ready", f"{ready[0]} files"))
+            rows.append(("in taken", f"{taken} files"))
+            if ready[1] is not None:
+                rows.append(("newest ready", f"{max(0.0, time.time() - ready[1]):.1f} s old"))
+        for name, term in (("published", "published"), ("loaded", "loaded"), ("waiting", "waiting")):
+            found = self.snapshot.of(term)
+            if found:
+                last = max(found, key=lambda s: s.orders[-1])
+                rows.append((name, f"version {last.last:g}" if term != "waiting" else f"{last.count} times"))
+        if self.folder is not None and self.folder.missing:
+            rows.append(("missing", f"{len(self.folder.missing)} segments"))
+        return tuple(rows)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process of this host runs; it is asked about, never signalled."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rsplit(")", 1)[1].split()[0]
+    except (OSError, IndexError):
+        return not Path("/proc/self").is_dir()
+    return state not in {"Z", "X"}
+
+
+def _size(path: str) -> int:
+    try:
+        return Path(path).stat().st_size
+    except OSError:
+        return 0
+
+
+def newest_of(folder: Path) -> tuple[int, float | None]:
+    """How many files a folder has, and when the newest was written."""
+    count, newest = 0, None
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if not entry.name.startswith("."):
+                    count += 1
+                    written = entry.stat().st_mtime
+                    newest = written if newest is None else max(newest, written)
+    except OSError:
+        return 0, None
+    return count, newest
+
+
+def _folders(place: Path) -> list[Path]:
+    try:
+        return [p for p in place.iterdir() if p.is_dir()]
+    except OSError:
+        return []
