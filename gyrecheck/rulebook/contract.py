@@ -118,7 +118,13 @@ class Contract:
                         taken[role] = key
                         used.add(key)
         exact = {key: key for key in present} | {normal(key): key for key in reversed(present)}
-        by_leaf = {normal(leaf(key)): key for key in reversed(present)}
+        modal = {key: role for key in present if (role := self._modality(key))}
+        for role in MODAL:
+            parts = [key for key, whole in modal.items() if whole == role]
+            if len(parts) == 1 and role not in taken and parts[0] not in used:
+                taken[role] = parts[0]
+                used.add(parts[0])
+        by_leaf = {normal(leaf(key)): key for key in reversed(present) if key not in modal}
         for table in (exact, by_leaf):
             for role, spec in self.roles.items():
                 if role in taken:
@@ -130,8 +136,8 @@ class Contract:
                         used.add(found)
                         break
         roles = {key: role for role, key in taken.items()}
-        parts = {key: role for key in present if key not in roles and (role := self._modality(key)) and role not in taken}
-        return RoleMap(keys=taken, roles=roles, framework=framework.name if framework else "", parts=parts)
+        parted = {key: role for key, role in modal.items() if key not in roles and role not in taken}
+        return RoleMap(keys=taken, roles=roles, framework=framework.name if framework else "", parts=parted)
 
     def _modality(self, key: str) -> str:
         """The role that a nested key is one part of: `obs.image` is a part of obs; empty for none."""

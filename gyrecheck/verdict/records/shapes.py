@@ -167,6 +167,7 @@ class Lengths(Question):
         self.declared: Ranges = Ranges()
         self.declared_text: list[tuple[int, str]] = []
         self.stored = 0
+        self.merged: set[tuple[str, str]] = set()
 
     def feed(self, view: View) -> None:
         """Read one batch."""
@@ -178,8 +179,8 @@ class Lengths(Question):
             return
         length = lead(column)
         excused = without_logprobs(view)
-        others = PER_TOKEN if base in {"tokens", "logprob"} else PER_STEP
-        for role in (*others, "policy_version", "advantage", "value", "return", "temperature"):
+        others = PER_TOKEN if base == "tokens" else (*PER_STEP, *PER_TOKEN)
+        for role in dict.fromkeys((*others, "policy_version", "advantage", "value", "return", "reward", "temperature")):
             other = view.column(role)
             if role == base or other is None or other.kind in {Kind.TEXT, Kind.OBJECT, Kind.NONE}:
                 continue
@@ -236,7 +237,10 @@ class Lengths(Question):
 
     def answer(self, case: Case) -> Iterator[Finding]:
         """Each pair that disagrees; a gap that is the same in all records is a convention, and said as a note at most."""
+        yield from self._base_is_wrong(case)
         for (base, role), gaps in self.gaps.items():
+            if (base, role) in self.merged:
+                continue
             total = sum(gaps.values())
             if set(gaps) == {0} or not total:
                 continue
@@ -267,6 +271,29 @@ class Lengths(Question):
             yield case.finding("GYR324", text, where=where, role=role, evidence=evidence, severity=severity)
         if self.declared:
             yield case.finding("GYR324", f"`{case.roles.key('length')}` is not the length of any list in {self.declared.rows} records: {self.declared_text[0][1]}", where=self.declared, role="length", evidence=self.declared_text, severity=Severity.WARNING)
+
+    def _base_is_wrong(self, case: Case) -> Iterator[Finding]:
+        """Where several fields disagree with the first in the same records and agree with each other, the first is the one that is wrong."""
+        by_base: dict[tuple[str, str], list[str]] = {}
+        for (base, role), parts in self.kept.items():
+            told = ";".join(f"{path}:{records.tolist()}:{length.tolist()}:{other.tolist()}" for path, records, length, other in parts)
+            by_base.setdefault((base, told), []).append(role)
+        for (base, _), roles in by_base.items():
+            if len(roles) < 2:  # noqa: PLR2004
+                continue
+            if any(self.gaps[base, role].get(0, 0) < sum(self.gaps[base, role].values()) / 2 for role in roles):
+                continue
+            if base == "tokens" and len(roles) < 3:  # noqa: PLR2004
+                continue
+            where, evidence = Ranges(), []
+            key = case.roles.key(base)
+            others = ", ".join(f"`{case.roles.key(role)}`" for role in roles)
+            for path, records, length, other in self.kept[base, roles[0]]:
+                where.add(path, records)
+                evidence += [(n, f"{a} in `{key}`, {b} in {others}") for n, a, b in zip(records.tolist(), length.tolist(), other.tolist(), strict=True)][: 5 - len(evidence)]
+            self.merged |= {(base, role) for role in roles}
+            total = sum(self.gaps[base, roles[0]].values())
+            yield case.finding("GYR324", f"`{key}` and the other fields disagree in length at {where.rows} of {total} records: {evidence[0][1]}", where=where, role=base, evidence=evidence)
 
     def _others_agree(self, base: str, role: str, gaps: dict[int, int]) -> bool:
         """Whether another field shows the same varying gaps: both then cover a part of the tokens, such as the answer alone."""
