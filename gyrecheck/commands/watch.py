@@ -116,6 +116,7 @@ def command(
 
     project = load_project_config(config, Path.cwd())
     codes = load_codes(project.rules_folder)
+    declared = topology or project.topology
     targets = tuple(paths or ()) or (newest_run(Path.cwd(), quiet=quiet),)
     mapping = tuple(_pair(text) for text in map_ or ())
     look = Look(
@@ -127,7 +128,7 @@ def command(
         format=format_,
         mapping=mapping,
         extra=project.rules_folder,
-        topology=(topology or project.topology).value if topology or project.topology else "",
+        topology=declared.value if declared is not None else "",
         max_age=max_age,
         interval=interval,
         replay=replay,
