@@ -47,13 +47,13 @@ class Settings:
     fsync: bool = option(False, "force every file to the disk before it counts (survives power loss, about 2 ms a segment)")
     max_age: int = option(4, "trainer: drop trajectories older than this many policy versions; 0 = only fresh ones")
     max_age_steps: int = option(0, "trainer: also drop trajectories sampled more than this many steps ago; 0 = no such limit")
-    batch_trajectories: int = option(0, "trainer: trajectories needed for one update; 0 = as many as environments")
+    batch_trajectories: int = option(0, "trainer: trajectories needed for one update; 0 = as many as environments, which one segment always has")
     max_updates: int = option(0, "trainer: end after this many updates; 0 = when no more trajectories come")
     keep_segments: int = option(16, "trainer: settled segments kept for inspection")
     epochs: int = option(4, "trainer: passes over a batch")
     minibatches: int = option(2, "trainer: gradient steps a pass")
     learning_rate: float = option(4e-3, "trainer: Adam's step size at the start; falls linearly over the run")
-    gamma: float = option(0.98, "trainer: discount")
+    gamma: float = option(0.99, "trainer: discount")
     gae_lambda: float = option(0.95, "trainer: trace decay of generalised advantage estimation")
     clip: float = option(0.2, "trainer: the ratio's clip range")
     value_coef: float = option(0.5, "trainer: weight of the value loss")
@@ -69,7 +69,7 @@ class Settings:
 
     @property
     def needed(self) -> int:
-        """Trajectories that make a batch; a rollout has at least one for each environment, so one segment is enough."""
+        """Trajectories that make a batch; a rollout of two ticks or more has at least one for each environment."""
         return self.batch_trajectories or self.num_envs
 
     @property

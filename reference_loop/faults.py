@@ -163,8 +163,9 @@ def update_per_sample() -> Seams:
 
     def coupled(settings: Settings) -> Settings:
         return replace(
-            settings, rollout_steps=1, epochs=1, minibatches=1, max_unread=1, total_steps=min(settings.total_steps, 20_000)
-        )
+            settings, rollout_steps=1, epochs=1, minibatches=1, batch_trajectories=1, max_unread=1,
+            total_steps=min(settings.total_steps, 20_000),
+        )  # fmt: skip
 
     return replace(HEALTHY, settings=coupled)
 
