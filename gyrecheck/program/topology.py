@@ -35,6 +35,7 @@ class Layout:
     sampling: frozenset[int]
     training: frozenset[int]
     handoff: frozenset[int]
+    declared: bool = False
 
     @property
     def overall(self) -> Topology:
@@ -64,7 +65,7 @@ def layout(program: Program, declared: Topology | None = None) -> Layout:
         if program.own(fn.number, "buffer.put", "buffer.take", "carrier.write", "carrier.read"):
             sides["h"].add(fn.module)
     table = {m: g for g in groups for m in g.modules}
-    return Layout(tuple(groups), table, tuple(found), frozenset(sides["s"]), frozenset(sides["t"]), frozenset(sides["h"]))
+    return Layout(tuple(groups), table, tuple(found), frozenset(sides["s"]), frozenset(sides["t"]), frozenset(sides["h"]), declared is not None)
 
 
 def _groups(program: Program) -> list[frozenset[int]]:

@@ -281,6 +281,8 @@ def _term_missing(snapshot: Snapshot, found: Balance, docket: Docket) -> None:
 
 def _undecided(found: Balance, term: str, need: float, docket: Docket, snapshot: Snapshot, shape: str = "") -> None:
     account = found.account
+    if any(v.code == CODE and v.state is State.UNDECIDED and v.quantity == term for v in docket.verdicts):
+        return  # another unit or stream of the same log lacks the same term
     names = {"left": "what is left in the buffer", "taken": "what training took", "sampled": "what was sampled", "dropped": "what was dropped", "in_flight": "what is in flight"}
     lacks = next((f.lacks[term] for f in snapshot.files if term in f.lacks), "")
     option = ", or pass --left N" if term == "left" else f", or name the key with --map {term}=KEY"

@@ -215,8 +215,10 @@ def _unmet(field: SideField, trainer: DataSide, contract: Contract) -> SidePair:
     """A field that only the trainer has: its own product, or missing at the sampler."""
     spec = contract.roles.get(field.role)
     own = spec is not None and (spec.side == "training" or field.role in {"return", "value", "advantage", "bootstrap_value"})
-    if own or (not trainer.source and not field.role):
-        return SidePair(None, field, Tier.EXTRA, reason="computed by the trainer" if own else "made on the trainer's side")
+    if own and (field.read is None or field.read.stage == "train"):
+        return SidePair(None, field, Tier.EXTRA, reason="computed by the trainer")
+    if not trainer.source and not field.role:
+        return SidePair(None, field, Tier.EXTRA, reason="made on the trainer's side")
     if spec is not None and spec.level is Level.RECORD and not trainer.source and field.role in {"length", "attention_mask"}:
         return SidePair(None, field, Tier.EXTRA, reason="made on the trainer's side")
     return SidePair(None, field, Tier.MISSING)

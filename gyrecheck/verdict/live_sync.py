@@ -43,7 +43,8 @@ def _acting(run: HookedRun) -> dict[tuple[int, str], list[HookEvent]]:
             continue
         key = (event.pid, event.text("form"))
         if event.fields.get("same"):
-            own.add(key)
+            if event.text("by") != "pass":
+                own.add(key)
         elif "opt" in event.fields:
             found[key].append(event)
     return {key: phases for key, phases in found.items() if key not in own}

@@ -6,18 +6,38 @@ from collections.abc import Callable, Iterable
 
 from gyrecheck.program.program import Program
 from gyrecheck.program.topology import Layout
+from gyrecheck.verdict.shapes.act_mode import act_mode
+from gyrecheck.verdict.shapes.crossing import crossing
 from gyrecheck.verdict.shapes.gradient_rhythm import gradient_rhythm
+from gyrecheck.verdict.shapes.imports_across import imports_across
+from gyrecheck.verdict.shapes.live_buffer import live_buffer
+from gyrecheck.verdict.shapes.missing_field import missing_field
 from gyrecheck.verdict.shapes.pure_sides import pure_sides
+from gyrecheck.verdict.shapes.record_fields import record_fields
 from gyrecheck.verdict.shapes.recorded_forward import recorded_forward
+from gyrecheck.verdict.shapes.sampler_log import sampler_log
 from gyrecheck.verdict.shapes.schedule import schedule
+from gyrecheck.verdict.shapes.shared_model import shared_model
 from gyrecheck.verdict.shapes.standalone import standalone
 from gyrecheck.verdict.shapes.suspect import Suspect
+from gyrecheck.verdict.shapes.swallowed import swallowed
+from gyrecheck.verdict.shapes.version_tag import version_tag
 
 Shape = Callable[[Program, Layout], Iterable[Suspect]]
 SHAPES: tuple[Shape, ...] = (
     standalone,
     pure_sides,
+    crossing,
+    imports_across,
     recorded_forward,
+    act_mode,
     gradient_rhythm,
     schedule,
+    shared_model,
+    swallowed,
+    missing_field,
+    record_fields,
+    version_tag,
+    live_buffer,
+    sampler_log,
 )

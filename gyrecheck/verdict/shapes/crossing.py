@@ -1,0 +1,103 @@
+"""Does a function that is on one side by itself reach the other through a call, or do both where it should do one? (GYR101, 102, 204)
+
+The finding stands at the call that crosses, with the chain from the function. Drivers, evaluation, imagination and outer loops are no
+crossing; nor is a learning step behind a counter that draws from a buffer, which is how off-policy code is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gyrecheck.model.finding import Confidence
+from gyrecheck.program.program import ACTING, LEARNING, Program, readable
+from gyrecheck.program.topology import Layout, is_loop
+from gyrecheck.verdict.shapes.suspect import Suspect, at_call
+
+_TAKES = ("buffer.take", "carrier.read")
+_CODE = {"loss.backward": "GYR101", "optimizer.step": "GYR102", "update.run": "GYR102"}
+
+
+def crossing(program: Program, layout: Layout) -> Iterator[Suspect]:
+    """Every crossing, once for each pair of function and crossing call."""
+    by_number = {d.function: d.duty for d in layout.duties}
+    for fn in program.functions:
+        duty = by_number.get(fn.number)
+        number = fn.number
+        region = program.region(number)
+        if region & {"evaluation", "simulation", "target", "loss", "dataset"}:
+            continue
+        if duty == "fused" and "rollout" in region and not _off_policy(program, number):
+            yield from _own(program, number)
+        if duty != "crossing" or (is_loop(program, number) and not _declared_apart(layout, fn.module)):
+            continue
+        acts = program.own(number, *ACTING)
+        if acts:
+            yield from _learning_below(program, number, acts[0][0])
+        else:
+            yield from _acting_below(program, number)
+
+
+def _declared_apart(layout: Layout, module: int) -> bool:
+    return layout.declared and layout.of_module[module].topology.value == "decoupled"
+
+
+def _own(program: Program, number: int) -> Iterator[Suspect]:
+    act = program.own(number, *ACTING)[0][0]
+    call = program.call(number, act)
+    for at, role in program.own(number, *LEARNING):
+        yield at_call(
+            program, number, at, _CODE[role], f"`{readable(program.call(number, at))}` in a sampling function: `{program.name(number)}` collects",
+            evidence=(program.place(number, call.line, f"it samples: {readable(call)}", "because", call.column + 1),),
+            hint="let the sampler write the record and return; learn where the record is read", side="sampling", pure=True,
+        )  # fmt: skip
+
+
+def _off_policy(program: Program, number: int) -> bool:
+    """The learning part draws its batch from a store."""
+    return bool(program.has(number, *_TAKES, full=True))
+
+
+def _learning_below(program: Program, number: int, act: int) -> Iterator[Suspect]:
+    acting = program.call(number, act)
+    because = program.place(number, acting.line, f"{program.name(number)} samples: {readable(acting)}", "because", acting.column + 1)
+    for role, code in (("loss.backward", "GYR101"), ("optimizer.step", "GYR102")):
+        effect = program.effects.of[number].get(role)
+        if effect is None or effect.distance == 0 or effect.confidence is Confidence.HINT:
+            continue
+        hops = program.effects.chain(number, role)
+        if any(_off_policy(program, hop.function) or _is_environment(program, hop.function) for hop in hops[1:]):
+            continue
+        last = hops[-1]
+        call = program.call(last.function, last.call)
+        yield at_call(
+            program, last.function, last.call, code, f"`{readable(call)}` is reached from `{program.name(number)}`, which samples",
+            evidence=(because, *program.hops(hops[:-1])), key=f"{program.name(number)}>{call.name}",
+            hint="let the sampler write the record and return; learn where the record is read", side="sampling", confidence=effect.confidence,
+            pure="rollout" in program.region(number),
+        )  # fmt: skip
+
+
+def _acting_below(program: Program, number: int) -> Iterator[Suspect]:
+    learn = program.own(number, *LEARNING)[0][0]
+    learning = program.call(number, learn)
+    because = program.place(number, learning.line, f"{program.name(number)} trains: {readable(learning)}", "because", learning.column + 1)
+    for role in ACTING:
+        effect = program.effects.of[number].get(role)
+        if effect is None or effect.distance == 0 or effect.confidence is Confidence.HINT:
+            continue
+        hops = program.effects.chain(number, role)
+        if any(program.region(hop.function) & {"simulation", "evaluation"} for hop in hops):
+            continue
+        last = hops[-1]
+        call = program.call(last.function, last.call)
+        yield at_call(
+            program, last.function, last.call, "GYR204", f"`{readable(call)}` is reached from `{program.name(number)}`, which trains",
+            evidence=(because, *program.hops(hops[:-1])), key=f"{program.name(number)}>{call.name}",
+            hint="collect in the sampler, record with the policy version, and read the record here", side="training", confidence=effect.confidence,
+            pure="update" in program.region(number),
+        )  # fmt: skip
+
+
+def _is_environment(program: Program, number: int) -> bool:
+    fn = program.tree.functions[number]
+    return fn.cls >= 0 and program.calls.class_kind(fn.cls) == "env"

@@ -1,0 +1,180 @@
+"""Does a module of one side import what belongs to the other? (GYR106, GYR201) And which modules are known by names only? (GYR003)
+
+A module's side is what its functions do. A driver's module wires both sides and may import both; imports for annotations only, under
+TYPE_CHECKING, or used by evaluation only, are no crossing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gyrecheck.model.facts import Import, Module
+from gyrecheck.model.finding import Confidence, Evidence, Severity
+from gyrecheck.program.program import ACTING, LEARNING, SAMPLING, TRAINING, Program, readable
+from gyrecheck.program.topology import Layout
+from gyrecheck.verdict.shapes.suspect import Suspect
+
+_MAKES = ("optimizer.make", "scheduler.make")
+
+
+def imports_across(program: Program, layout: Layout) -> Iterator[Suspect]:
+    """Every import from the other side; one note for each module that only names speak for."""
+    wiring = {program.tree.functions[d.function].module for d in layout.duties if d.duty in {"driver", "fused", "crossing"}}
+    for module, facts in enumerate(program.tree.modules):
+        acts, learns = _acts(program, module), _learns(program, module)
+        if module not in wiring:
+            if learns and not acts and module not in layout.sampling:
+                yield from _environments(program, module, facts, learns)
+            if acts and not learns and module not in layout.training:
+                yield from _optimizers(program, module, facts, acts)
+        if not acts and not learns:
+            yield from _names_only(program, module, layout)
+
+
+def _acts(program: Program, module: int) -> tuple[int, int] | None:
+    return next(((fn.number, at) for fn in program.tree.functions_of(module) for at, _ in program.own(fn.number, *ACTING)), None)
+
+
+def _learns(program: Program, module: int) -> tuple[int, int] | None:
+    return next(((fn.number, at) for fn in program.tree.functions_of(module) for at, _ in program.own(fn.number, *LEARNING)), None)
+
+
+def _environments(program: Program, module: int, facts: Module, learns: tuple[int, int]) -> Iterator[Suspect]:
+    for entry in facts.imports:
+        what = _means(program, module, entry, ("env.make",)) or _environment_of_ours(program, module, entry)
+        if what is None or not _counts(program, module, entry):
+            continue
+        yield _suspect(program, module, entry, "GYR201", f"a training module imports `{what}`", learns, "training side by", "training",
+                       "pass observation and action shapes in the configuration")  # fmt: skip
+
+
+def _optimizers(program: Program, module: int, facts: Module, acts: tuple[int, int]) -> Iterator[Suspect]:
+    for entry in facts.imports:
+        what = _means(program, module, entry, _MAKES)
+        if what is None or not _counts(program, module, entry):
+            continue
+        used = any(program.own(fn.number, *_MAKES) for fn in program.tree.functions_of(module))
+        if not used and (entry.function or entry.kind == "module" or entry.name[:1].islower()):
+            continue  # a module that nothing is taken from makes no optimizer
+        yield _suspect(program, module, entry, "GYR106", f"a sampling module imports `{what}`", acts, "sampling side by", "sampling",
+                       "remove the import, or move what needs it to the trainer")  # fmt: skip
+
+
+def _means(program: Program, module: int, entry: Import, roles: tuple[str, ...]) -> str | None:
+    """The qualified name when importing it means one of the roles."""
+    if entry.level or entry.type_only:
+        return None
+    name = f"{entry.module}.{entry.name}" if entry.kind == "from" else entry.module
+    if program.tree.module(entry.module, module) >= 0:
+        return None
+    if program.lexicon.import_role(name) in roles:
+        return name
+    made = program.lexicon.type_made_by(name)
+    role = program.lexicon.symbols.get(name) or (program.lexicon.makes.get(made, "") if made else "")
+    return name if role in roles else None
+
+
+def _environment_of_ours(program: Program, module: int, entry: Import) -> str | None:
+    """A first-party environment class, or a function that makes one."""
+    if entry.type_only or entry.kind not in {"from", "dynamic"}:
+        return None
+    names = program.tree.names(program.tree.first_function[module] + entry.function)
+    bound = entry.alias or entry.name
+    if entry.kind == "dynamic" or bound not in names.imports:
+        return None
+    found = program.resolver.path(program.tree.first_function[module] + entry.function, bound)
+    if found is None:
+        return None
+    if found.kind == "class" and program.calls.class_kind(int(found.ref)) == "env":
+        return bound
+    if found.kind == "func" and program.has(int(found.ref), "env.make", full=True) and not program.has(int(found.ref), *LEARNING, full=True):
+        return bound
+    return None
+
+
+def _counts(program: Program, module: int, entry: Import) -> bool:
+    """Not when the name is used in annotations only, or in functions that evaluate only."""
+    if entry.kind in {"star", "dynamic"}:
+        return entry.kind == "dynamic" or True
+    bound = entry.alias or (entry.name if entry.kind == "from" else entry.module.partition(".")[0])
+    used, annotated = set(), False
+    for fn in program.tree.functions_of(module):
+        fact = fn.fact
+        annotated = annotated or any(_opens(p.annotation, bound) for p in fact.params) or _opens(fact.returns, bound)
+        annotated = annotated or any(_opens(b.annotation, bound) for b in fact.binds)
+        read = any(_opens(c.name, bound) or any(_reads(a, bound) for a in (*c.args, *(v for _, v in c.keywords), c.receiver)) for c in fact.calls)
+        if read or any(_reads(b.value, bound) for b in fact.binds) or any(_opens(d.name, bound) for d in fact.decorators):
+            used.add(fn.number)
+    for cls in program.tree.classes:
+        if cls.module == module and any(_opens(b, bound) for b in cls.fact.bases):
+            used.add(cls.scope)
+    if not used:
+        return not annotated
+    if _only_neutral(program, module, entry, bound):
+        return False
+    return not all("evaluation" in program.region(n) for n in used)
+
+
+def _only_neutral(program: Program, module: int, entry: Import, bound: str) -> bool:
+    """Every use goes to a part of the library that no vocabulary calls an environment, such as its spaces."""
+    whole = f"{entry.module}.{entry.name}" if entry.kind == "from" else entry.module if entry.alias else entry.module.partition(".")[0]
+    paths: set[str] = set()
+    for fn in program.tree.functions_of(module):
+        fact = fn.fact
+        paths.update(c.name for c in fact.calls if _opens(c.name, bound))
+        for atoms in (*(a for c in fact.calls for a in (*c.args, *(v for _, v in c.keywords), c.receiver)), *(b.value for b in fact.binds)):
+            paths.update(a for a in atoms if isinstance(a, str) and _opens(a, bound))
+    full = [whole + p[len(bound) :].split("[")[0] for p in paths if "." in p]
+    return bool(full) and len(full) == len(paths) and all(program.lexicon.import_role(p) == "" and not program.lexicon.symbols.get(p) for p in full)
+
+
+def _opens(path: str, name: str) -> bool:
+    return path == name or path.startswith((f"{name}.", f"{name}["))
+
+
+def _reads(atoms: tuple[str | int, ...], name: str) -> bool:
+    return any(isinstance(a, str) and _opens(a, name) for a in atoms)
+
+
+def _suspect(
+    program: Program, module: int, entry: Import, code: str, message: str, because: tuple[int, int], words: str, side: str, hint: str
+) -> Suspect:
+    number = program.tree.first_function[module]
+    call = program.call(*because)
+    reason = program.place(because[0], call.line, f"{words} {readable(call)}", "because", call.column + 1)
+    late = " (deferred)" if entry.function else ""
+    return Suspect(
+        code, number, entry.line, entry.column, message + late, entry.line, entry.end_column, (reason, *_more(program, module, because)), hint,
+        Confidence.EXACT, f"import {entry.module}.{entry.name}", Severity.ERROR, side,
+    )  # fmt: skip
+
+
+def _more(program: Program, module: int, but: tuple[int, int]) -> tuple[Evidence, ...]:
+    out = []
+    for fn in program.tree.functions_of(module):
+        for at, role in program.own(fn.number, *TRAINING, *SAMPLING):
+            if (fn.number, at) != but and len(out) < 2:
+                call = program.call(fn.number, at)
+                out.append(program.place(fn.number, call.line, f"and by {role}: {readable(call)}", "because", call.column + 1))
+    return tuple(out)
+
+
+def _names_only(program: Program, module: int, layout: Layout) -> Iterator[Suspect]:
+    if module in layout.sampling or module in layout.training:
+        return
+    sides: dict[str, tuple[int, int, str]] = {}
+    for fn in program.tree.functions_of(module):
+        for found in program.calls.roles[fn.number]:
+            side = program.lexicon.roles[found.role].side.value
+            if side in {"sampling", "training"}:
+                sides.setdefault(side, (fn.number, found.call, found.role))
+    if len(sides) == 2:
+        number = program.tree.first_function[module]
+        evidence = tuple(
+            program.place(n, program.call(n, c).line, f"{role} by name: {readable(program.call(n, c))}", "because", program.call(n, c).column + 1)
+            for n, c, role in sides.values()
+        )
+        yield Suspect(
+            "GYR003", number, 1, 0, "this module touches both sides, known by bare names only", evidence=evidence, confidence=Confidence.HINT,
+            hint="annotate the receivers, or declare the module's side in [tool.gyrecheck] sides", key="module",
+        )  # fmt: skip
