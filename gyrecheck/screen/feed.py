@@ -29,6 +29,7 @@ FOLDER_EVERY = 2.0
 """Seconds between two looks at a run folder's files; its log is read every poll."""
 UNKNOWN_KEPT = 200
 CHOOSE_AGAIN = 1 << 18
+FINISHED = ("trainer_finished", "sampler_finished")
 
 
 @dataclass(slots=True)
@@ -56,6 +57,7 @@ class RunFeed:
     _folder_at: float = -1e9
     _seen_bytes: dict[str, int] = field(default_factory=dict)
     _missing_since: float | None = None
+    _seen_alive: set[int] = field(default_factory=set)
 
     def poll(self) -> View:
         """Read what is new and judge the run as far as it is known."""
@@ -97,12 +99,21 @@ class RunFeed:
 
     @property
     def ended(self) -> bool:
-        """The run says so itself, or the process that was named is gone."""
-        finished = {(m.pid, m.place.path) for m in self.snapshot.marked("finished")}
-        writers = {(p.pid, p.path) for p in self.snapshot.processes}
+        """Every side says so itself, the process that was named is gone, or every process that was seen alive here is dead."""
         if self.pid is not None and not alive(self.pid):
             return True
-        return bool(finished) and len({path for _, path in finished}) >= len({path for _, path in writers})
+        running = self._alive()
+        if running and not any(running.values()) and len(running) == len(self.snapshot.processes):
+            return True
+        sides = {side for process in self.snapshot.processes for side in process.sides}
+        said = {name.removesuffix("_finished") for name in FINISHED if self.snapshot.marked(name)}
+        return bool(sides) and len(said) >= len(sides)
+
+    def _alive(self) -> dict[int, bool]:
+        """For pids that once ran on this host while we looked: whether they still do. Pids of other hosts say nothing."""
+        running = {p.pid: alive(p.pid) for p in self.snapshot.processes if p.pid}
+        self._seen_alive |= {pid for pid, runs in running.items() if runs}
+        return {pid: runs for pid, runs in running.items() if pid in self._seen_alive}
 
     def _one_order(self, fresh: Sequence[Reading]) -> bool:
         return len({r.path for r in fresh}) > 1 and all(r.time is not None for r in fresh)
@@ -189,7 +200,7 @@ class RunFeed:
             not_understood=self._not_understood,
             waiting_for=() if self.snapshot.series else self._waiting(),
             command="gyrecheck watch --once " + " ".join(self.targets),
-            alive={p.pid: alive(p.pid) for p in self.snapshot.processes if p.pid},
+            alive=self._alive(),
             handoff=self._handoff(),
         )
 
