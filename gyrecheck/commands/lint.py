@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from dataclasses import replace
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -110,7 +109,7 @@ def command(
 
     def old(texts: tuple[Text, ...]) -> tuple[Finding, ...]:
         found = judge_texts(texts, rules, cache, declared=declared, jobs=jobs).findings
-        return with_suppressions(tuple(f for f in found if chosen.shows(f)), texts, chosen, rules.codes)
+        return with_suppressions(tuple(f for f in found if chosen.shows(f)), texts, chosen.codes, rules.codes)
 
     before = accepted(baseline, write=write_baseline, diff_base=diff_base, paths=given, exclude=(*settings.exclude, *(exclude or ())), old=old)
     mender = Mender(fix or diff or any(name.partition(":")[0] == "sarif" for name in output_format or ()), unsafe_fixes, build)
@@ -158,28 +157,26 @@ def _texts(paths: tuple[Path, ...], exclude: tuple[str, ...], stdin_filename: st
 def prove(sample: Sample) -> tuple[tuple[str, int], ...]:
     """The (code, line) pairs that a rule's sample gives, for `check-rules`."""
     from gyrecheck.commands.lint_check import judge_modules
+    from gyrecheck.commands.lint_report import with_suppressions
     from gyrecheck.model.facts import Module
+    from gyrecheck.source.collect import Text
+    from gyrecheck.source.files import SourceFile
     from gyrecheck.source.read import read_source
 
     name = sample.file or "sample.py"
     data = sample.text.encode()
     found = read_source(data, name)
     modules, failed = ((found,), ()) if isinstance(found, Module) else ((), (found,))
-    judged = judge_modules(modules, failed, _proof_rules(), {name: data}, declared=sample.topology)
-    return tuple((f.code, f.line) for f in judged.findings)
+    rules = _proof_rules()
+    judged = judge_modules(modules, failed, rules, {name: data}, declared=sample.topology)
+    text = Text(SourceFile(Path(name), name), data, "")
+    shown = with_suppressions(judged.findings, (text,), frozenset(rules.codes), rules.codes)
+    return tuple((f.code, f.line) for f in shown if not f.suppressed)
 
 
+@cache
 def _proof_rules() -> Rules:
-    from functools import cache
-
     from gyrecheck.commands.lint_check import load_rules
     from gyrecheck.source.cache import Cache
 
-    global _RULES  # noqa: PLW0603 - one load for a hundred samples
-    if _RULES is None:
-        _RULES = load_rules(Cache(None))
-    del cache
-    return _RULES
-
-
-_RULES: Rules | None = None
+    return load_rules(Cache(None))

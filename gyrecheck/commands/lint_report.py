@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from fnmatch import fnmatch
 from pathlib import Path
@@ -89,7 +89,7 @@ def report_of(
 ) -> Report:
     """The report of a lint run; findings accepted before are marked, and fixes planned, when there are means to."""
     findings = tuple(f for f in (*(unparsable(u, codes) for u in failed), *judged.findings) if chosen.shows(f))
-    findings = with_suppressions(findings, texts, chosen, codes)
+    findings = with_suppressions(findings, texts, chosen.codes, codes)
     if accepted is not None:
         findings = accepted.mark(findings, frozenset((*(t.file.shown for t in texts), *(u.path for u in failed))))
     if mender is not None:
@@ -145,7 +145,9 @@ def _summary(judged: Judged, shown: list[Finding], hidden: list[Finding], files:
     return "\n".join([first, *([" ".join(more)] if more else [])])
 
 
-def with_suppressions(findings: tuple[Finding, ...], texts: tuple[Text, ...], chosen: Chosen, codes: dict[str, Code]) -> tuple[Finding, ...]:
+def with_suppressions(
+    findings: tuple[Finding, ...], texts: tuple[Text, ...], judged: frozenset[str], codes: dict[str, Code]
+) -> tuple[Finding, ...]:
     """The findings with hidden ones marked, and one for each ignore comment that hides nothing."""
     marked = [t for t in texts if _MARKER in t.data]
     if not marked:
@@ -159,7 +161,7 @@ def with_suppressions(findings: tuple[Finding, ...], texts: tuple[Text, ...], ch
         by_path.setdefault(finding.path, []).append(finding)
     for text in marked:
         path = text.file.shown
-        by_path[path] = list(convict(path, text.data, by_path.get(path, []), today=today, codes=names, judged=chosen.codes))
+        by_path[path] = list(convict(path, text.data, by_path.get(path, []), today=today, codes=names, judged=judged))
     return tuple(sorted((f for found in by_path.values() for f in found), key=lambda f: (f.path, f.line, f.column, f.code)))
 
 
@@ -187,5 +189,3 @@ def _statistics(judged: Judged, findings: tuple[Finding, ...], texts: tuple[Text
     out.update({f"cpu_{stage}_s": round(seconds, 3) for stage, seconds in timer.stages.items()})
     return out
 
-
-_ = replace
