@@ -5,6 +5,8 @@ The file stands alone (numpy only), is meant to be edited, and says at its top w
 
 from __future__ import annotations
 
+import json
+
 from gyrecheck.model.field_sides import DataSide, SidePair
 from gyrecheck.model.fields import Tier
 
@@ -41,17 +43,30 @@ def field_map(record: Mapping[str, Any]) -> dict[str, Any]:
         KeyError: a field is absent or None; the message names it and what is there.
     """
     wanted = [*FIELD_MAP.values(), *(part for parts in MERGED.values() for part in parts)]
-    absent = [key for key in wanted if key not in record or record[key] is None]
+    found = {{key: _find(record, key) for key in wanted}}
+    absent = [key for key, value in found.items() if value is None]
     if absent:
         raise KeyError(f"record has no {{absent}}; it has {{sorted(record)}}")
-    out: dict[str, Any] = {{new: record[old] for new, old in FIELD_MAP.items()}}
+    out: dict[str, Any] = {{new: found[old] for new, old in FIELD_MAP.items()}}
     for new, parts in MERGED.items():
-        out[new] = np.logical_or.reduce([np.asarray(record[part], dtype=bool) for part in parts])
+        out[new] = np.logical_or.reduce([np.asarray(found[part], dtype=bool) for part in parts])
     for key, dtype in DTYPE.items():
         out[key] = np.asarray(out[key], dtype=dtype)
     for key in SWAPPED:
         out[key] = np.swapaxes(np.asarray(out[key]), 0, 1)
     return out
+
+
+def _find(record: Mapping[str, Any], key: str) -> Any:
+    """The value under a key, or under a dotted path of keys; None when it is absent."""
+    if key in record:
+        return record[key]
+    value: Any = record
+    for part in key.split("."):
+        if not isinstance(value, Mapping) or part not in value:
+            return None
+        value = value[part]
+    return value
 '''
 
 
@@ -71,6 +86,8 @@ def field_map_source(pairs: tuple[SidePair, ...], sampler: DataSide, trainer: Da
         if pair.tier is Tier.MERGED and mine is not None:
             if other.role == "done":
                 merged.setdefault(other.key, []).append(mine.key)
+                if exchange and mine.shape is not None and len(mine.shape) >= 2 and other.key not in swapped:
+                    swapped.append(other.key)
             continue
         if mine is None:
             optional = other.read is not None and other.read.optional
@@ -85,14 +102,19 @@ def field_map_source(pairs: tuple[SidePair, ...], sampler: DataSide, trainer: Da
     about = f"Sampler: {sampler.path}. Trainer: {trainer.path}."
     return HEAD.format(
         about=about.replace("\\", "/").replace('"""', ""),
-        names="".join(f"    {new!r}: {old!r},{_note(why)}\n" for new, (old, why) in names.items()),
+        names="".join(f"    {_text(new)}: {_text(old)},{_note(why)}\n" for new, (old, why) in names.items()),
         merged="".join(
-            f"    {new!r}: {tuple(parts)!r},  # a time limit is no longer told from a terminal state\n" for new, parts in merged.items()
+            f"    {_text(new)}: ({', '.join(map(_text, parts))},),  # a time limit is no longer told from a terminal state\n"
+            for new, parts in merged.items()
         ),
-        dtypes="".join(f"    {key!r}: {dtype!r},\n" for key, dtype in dtypes.items()),
-        swapped="".join(f"    {key!r},\n" for key in swapped),
+        dtypes="".join(f"    {_text(key)}: {_text(dtype)},\n" for key, dtype in dtypes.items()),
+        swapped="".join(f"    {_text(key)},\n" for key in swapped),
         swap=f"[{', '.join(sampler.layout.order)}] -> [{', '.join(trainer.layout.order)}]" if exchange else "none",
     )
+
+
+def _text(value: str) -> str:
+    return json.dumps(value)
 
 
 def _note(why: str) -> str:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from gyrecheck.handoff.pickle_names import first_class
 from gyrecheck.handoff.readers.arrays import MAX_WHOLE, Rows, batches_of_arrays
-from gyrecheck.handoff.source import magic, open_bytes
+from gyrecheck.handoff.source import magic, open_bytes, packing
 from gyrecheck.model.errors import GyreError
 from gyrecheck.model.fields import RecordBatch
 from gyrecheck.rulebook.contract import Contract
@@ -86,7 +86,7 @@ def read(path: Path, contract: Contract, notes: list[str]) -> Iterator[RecordBat
             yield from batches_of_arrays(str(path), {key: _Stream(path, key, stream, None)}, contract, notes)
         return
     try:
-        archive = zipfile.ZipFile(io.BytesIO(_unpacked(path)) if magic(path)[:2] != path.open("rb").read(2) else path)
+        archive = zipfile.ZipFile(io.BytesIO(_unpacked(path)) if packing(path) else path)
     except (zipfile.BadZipFile, OSError, ValueError) as error:
         raise GyreError(f"{path}: is no whole npz file: {error}", hint="is it still being written?") from error
     with archive:
