@@ -48,13 +48,12 @@ def judge_hook(
     run: HookedRun, *, topology: str = "", chosen: frozenset[str] | None = None, extra: Path | None = None
 ) -> LiveJudgement:
     """The judgement over the hook's own data."""
-    return judge_live(run, Rules(load_codes(extra), load_thresholds(), topology, chosen), load_hook_table().limits)
+    return judge_live(run, Rules(load_codes(extra), load_thresholds(), topology, chosen), load_hook_table())
 
 
 def report_of(command: str, inputs: tuple[str, ...], live: LiveJudgement, logs: Judgement | None) -> Report:
     """Both judgements as one report; a fault that both see is told once, by the graver of the two."""
     verdicts = merge(live.verdicts, logs.verdicts if logs else ())
-    sentences = [*live.sentences, *(f"{v.message}." for v in verdicts if v.state is State.HOLDS and v.message)]
     broken = [v for v in verdicts if v.state is State.BROKEN]
     counted = {level: sum(v.severity is level for v in broken) for level in (Severity.ERROR, Severity.WARNING, Severity.NOTE)}
     words = ", ".join(f"{n} {level.value}{'s' if n > 1 else ''}" for level, n in counted.items() if n)
@@ -66,7 +65,7 @@ def report_of(command: str, inputs: tuple[str, ...], live: LiveJudgement, logs: 
         verdicts=verdicts,
         tables=dict(live.tables or {}),
         heading=live.heading,
-        sentences=tuple(dict.fromkeys(sentences)),
+        sentences=live.sentences,
         summary=f"Found {words}." if words else "No findings.",
         not_judged=(*live.not_judged, *(logs.not_judged if logs else ())),
         statistics=dict(live.statistics or {}),

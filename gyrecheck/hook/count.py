@@ -125,14 +125,14 @@ def sample_under_update(runtime: Runtime, label: str) -> None:
     """Record a sample call that an open update reaches: by its frames, or by an open `training()` scope of this context."""
     under = side.find_under(runtime.update_codes, 3)
     if under is not None or side.OPEN.get() == side.TRAINING:
-        runtime.events.write("crossing", inner="sampling", entry=label, path=side.path_to(under, 3))
+        runtime.events.write("crossing", inner="sampling", entry=label, path=side.path_to(under, 3, runtime.libraries))
 
 
 def update_under_sample(runtime: Runtime, label: str, skip: int = 3) -> None:
     """Record an update that a sample call reaches."""
     under = side.find_under(runtime.sampling_codes, skip)
     if under is not None or side.OPEN.get() == side.SAMPLING:
-        runtime.events.write("crossing", inner="training", entry=label, path=side.path_to(under, skip))
+        runtime.events.write("crossing", inner="training", entry=label, path=side.path_to(under, skip, runtime.libraries))
 
 
 def begin_update(entry: Entry, args: tuple[object, ...], libraries: tuple[str, ...] = ()) -> None:

@@ -29,7 +29,7 @@ class Hooks:
     def __init__(self, folder: str) -> None:
         self.table: dict[str, Any] = dict(runtimes.load_table(folder))
         self.runtime = runtimes.open_in(folder, os.environ.get(runtimes.RUN_ID, ""))
-        self.libraries = tuple(self.table.get("libraries", ()))
+        self.libraries = self.runtime.libraries = tuple(self.table.get("libraries", ()))
         self.environments = Environments(self.runtime, self.table.get("environments", {"step": [], "reset": []}))
         self.updates = Updates(self.runtime, self.libraries)
         self.phases: Phases | None = None
@@ -185,6 +185,8 @@ class Hooks:
         def backward(*args: Any, **kwargs: Any) -> Any:
             try:
                 self.updates.before_backward()
+                if self.phases is not None:
+                    self.phases.before_backward()
             except Exception:
                 pass
             return fn(*args, **kwargs)

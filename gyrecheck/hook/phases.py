@@ -42,7 +42,7 @@ class Phases:
         self.waited = 0
         self.fired: list[weakref.ref[Any]] = []
         self.graphs: list[int] = []
-        """For each of `fired` its place in `used`; -1 where no graph was recorded or followed."""
+        """For each of `fired` its place in `used`; -1 where the graph is not followed, -2 where none was recorded."""
         self.used: list[bool] = []
         self.waiting: list[int] = []
         self.graph_site = ""
@@ -112,7 +112,7 @@ class Phases:
                 self.used.append(False)
                 node.register_prehook(_Follower(self.used, mark))
             self.fired.append(weakref.ref(module))
-            self.graphs.append(mark)
+            self.graphs.append(mark if node is not None else -2)
         except Exception:
             pass
 
@@ -170,6 +170,23 @@ class Phases:
         has_env = any(entry.role == "env.step" for entry in self.runtime.entries["S"].values())
         if not has_env and torch is not None and not torch.is_grad_enabled():
             self.before_sample((), "draw")
+
+    def before_backward(self) -> None:
+        """Before the first backward pass of a phase that saw no sampling call: who was called without recording a graph.
+
+        That may be a sampler without env, a target or a reference network; the event says `pass`, and the verdicts are careful with it.
+        """
+        if self.handle is None or self.asked or not self.fired or self.waited:
+            return
+        silent = [ref() for ref, mark in zip(reversed(self.fired), reversed(self.graphs), strict=False) if mark == -2]
+        roots = roots_of([m for m in silent if m is not None])
+        if roots:
+            try:
+                for root in roots:
+                    self.record(root, "pass")
+            finally:
+                self.number += 1
+                self.close()
 
     def end(self) -> None:
         """At the end of the process."""

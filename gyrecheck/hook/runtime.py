@@ -53,6 +53,8 @@ class Runtime:
         self.step_codes: set[int] = set()
         """The same for env steps and their wrappers only."""
         self.update_codes: set[int] = set()
+        self.libraries: tuple[str, ...] = ()
+        """Parts of paths whose frames are not shown to a person."""
         self.fetches = False
         """Whether `update_codes` holds functions that fetch training batches, whose frames are looked for in each phase."""
         self.entries: dict[str, dict[str, Entry]] = {"S": {}, "T": {}}

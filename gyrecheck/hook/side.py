@@ -32,14 +32,18 @@ def find_under(codes: set[int], skip: int = 2) -> FrameType | None:
     return None
 
 
-def path_to(stop: FrameType | None, skip: int = 2) -> list[str]:
-    """`file:line function` from `stop` (or the outermost frame within reach) up to the caller: the shortest path, ours left out."""
+def path_to(stop: FrameType | None, skip: int = 2, libraries: tuple[str, ...] = ()) -> list[str]:
+    """`file:line function` from `stop` (or the outermost frame within reach) up to the caller: the shortest path.
+
+    Frames of ours and of files whose path contains one of `libraries` are left out, `stop` itself excepted.
+    """
     names: list[str] = []
     frame: FrameType | None = sys._getframe(skip)
     for _ in range(DEPTH):
         if frame is None:
             break
-        if not frame.f_code.co_filename.startswith((_OWN, "<gyrecheck")):
+        file = frame.f_code.co_filename
+        if frame is stop or not (file.startswith((_OWN, "<gyrecheck")) or any(part in file for part in libraries)):
             names.append(place(frame))
         if frame is stop:
             break

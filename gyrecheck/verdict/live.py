@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gyrecheck.model.finding import Scalar, State, Table, Topology, Verdict
+from gyrecheck.model.finding import Scalar, Severity, State, Table, Topology, Verdict
 from gyrecheck.model.live import HookedRun
-from gyrecheck.rulebook.hook_table import HookLimits
+from gyrecheck.rulebook.hook_table import HookTable
+from gyrecheck.verdict.live_reach import judge_reach
 from gyrecheck.verdict.live_sides import infer_topology, judge_acting, judge_coupling, judge_crossings, tables
 from gyrecheck.verdict.live_sync import judge_sync
 from gyrecheck.verdict.live_updates import judge_updates
@@ -27,8 +28,9 @@ class LiveJudgement:
     statistics: dict[str, Scalar] | None = None
 
 
-def judge_live(run: HookedRun, rules: Rules, limits: HookLimits) -> LiveJudgement:
+def judge_live(run: HookedRun, rules: Rules, table: HookTable) -> LiveJudgement:
     """All verdicts over the hook's data. A topology in `rules` is taken as declared; without one it is inferred."""
+    limits = table.limits
     inferred, reason = infer_topology(run)
     topology = rules.topology or (inferred.value if inferred else "")
     docket = Docket(
@@ -39,16 +41,12 @@ def judge_live(run: HookedRun, rules: Rules, limits: HookLimits) -> LiveJudgemen
     judge_updates(run, limits, docket)
     judge_crossings(run, docket)
     judge_acting(run, limits, docket)
+    judge_reach(run, table.unhooked, docket)
     if coupling := judge_coupling(run, docket):
         sentences.append(coupling)
-    broken = any(v.state is State.BROKEN for v in docket.verdicts)
+    broken = any(v.state is State.BROKEN and v.severity is not Severity.NOTE for v in docket.verdicts)
     if run.calls("S") and run.calls("T") and not broken:
         sentences.insert(0, f"Sides: {count(run.calls('S'))} sample calls and {count(run.calls('T'))} updates, neither inside the other.")
-    for problem in run.problems:
-        docket.skip(f"unreadable: {problem}")
-    lost = run.total("events_lost")
-    if lost:
-        docket.skip(f"{count(lost)} rare facts could not be written down")
     statistics: dict[str, Scalar] = {
         "sample_calls": run.calls("S"),
         "update_calls": run.calls("T"),

@@ -6,6 +6,7 @@ from collections import defaultdict
 
 from gyrecheck.model.finding import Severity, State, Table, Topology
 from gyrecheck.model.live import HookedRun, HookEvent
+from gyrecheck.model.snapshot import Place
 from gyrecheck.rulebook.hook_table import HookLimits
 from gyrecheck.verdict.live_places import place_at, shorter
 from gyrecheck.verdict.ruling import Because, Docket, count
@@ -48,7 +49,7 @@ def judge_crossings(run: HookedRun, docket: Docket) -> None:
             quantity=f"{inner}_calls_under_{outer}",
             value=total,
             unit="call",
-            first=sites[-1] if sites else None,
+            first=_innermost(sites),
             because=[Because(site, "outermost" if n == 0 else "") for n, site in enumerate(sites)],
             hint="hand the data over through the carrier; let the driver call both sides",
         )
@@ -147,6 +148,11 @@ def tables(run: HookedRun) -> dict[str, Table]:
             title="Processes",
         )  # fmt: skip
     return found
+
+
+def _innermost(sites: list[Place]) -> Place | None:
+    """The last place of a path; the template of our own wrappers has no file."""
+    return next((site for site in reversed(sites) if not site.path.startswith("<")), None)
 
 
 def _where(label: str) -> str:

@@ -83,7 +83,7 @@ def _different_at_start(first: HookEvent, later: list[HookEvent], loads: list[Ho
         first=place_at(first.text("site")),
         because=because,
         hint="load the trained network's weights into the acting one once, where both are built",
-        at_most=None if synced else Severity.WARNING,  # a teacher or an opponent may act by intention
+        at_most=None if synced else Severity.NOTE,  # a teacher or an opponent may act by intention
     )
     if synced:
         _ratio(1, len(later) + 1, first, "round 1 (version 0)", because, docket)
