@@ -129,7 +129,10 @@ class WatchApp(App[None]):
     def read_on(self) -> None:
         """Poll until the app leaves; a feed never raises, it reports."""
         while not self._stop.is_set():
-            self.post_message(Fresh(self._feed.poll()))
+            try:
+                self.post_message(Fresh(self._feed.poll()))
+            except Exception as error:  # noqa: BLE001 - a picture less is better than a dead screen; what happened is said
+                self.call_from_thread(self.notify, f"could not read: {type(error).__name__}: {error}", severity="error")
             self._stop.wait(self._interval)
 
     def on_fresh(self, message: Fresh) -> None:

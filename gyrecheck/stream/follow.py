@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import glob
 import os
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -67,6 +68,12 @@ class FollowedFile:
         out: list[Lines | Change] = []
         self.behind = False
         try:
+            return self._poll(out)
+        except OSError as error:
+            return [*out, *self._unreadable(error)]
+
+    def _poll(self, out: list[Lines | Change]) -> list[Lines | Change]:
+        try:
             seen = os.stat(self.path)
         except FileNotFoundError:
             if self._open is not None:
@@ -75,18 +82,15 @@ class FollowedFile:
                     out.append(Change(self.path, "gone", "the file was removed or renamed", self._lines))
             self._gone = True
             return out
-        except OSError as error:
-            return self._unreadable(error)
+        if stat.S_ISDIR(seen.st_mode):
+            return out
         identity = (seen.st_dev, seen.st_ino)
         if self._open is not None and identity != self._open.identity:
             self._rotate(out)
         elif self._open is not None and self._replaced(seen.st_size):
             self._truncated(out)
         if self._open is None:
-            try:
-                self._begin(identity, out)
-            except OSError as error:
-                return [*out, *self._unreadable(error)]
+            self._begin(identity, out)
         self._gone = False
         self._drain(out)
         return out

@@ -151,3 +151,13 @@ def test_any_bytes_in_any_pieces_give_the_same_lines(tmp_path_factory, pieces):
     whole = b"".join(pieces)
     assert got == whole[: whole.rfind(b"\n") + 1]
     assert file.close() == whole[whole.rfind(b"\n") + 1 :]
+
+
+def test_a_path_that_becomes_a_folder_is_read_as_one(tmp_path):
+    """Watching may begin before the run folder exists; its logs are read once they are there."""
+    follower = Follower((str(tmp_path / "run"),))
+    assert follower.poll() == []
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "a.log").write_bytes(b"x=1\n")
+    assert text(follower.poll()) == b"x=1\n"
+    assert text(follower.poll()) == b""

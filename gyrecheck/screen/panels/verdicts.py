@@ -42,6 +42,8 @@ def body(
         if at == cursor:
             line.stylize("reverse")
         rows.append(line)
+    if view.waiting_for and not rows:
+        return Text("\n").join([Text(pen.plain(line)) for line in view.waiting_for][:height])
     if not needle:
         names = list(dict.fromkeys(v.quantity or v.name for v in view.fine))
         if names:
@@ -53,8 +55,6 @@ def body(
             line.truncate(width)
             rows.append(line)
         rows += [Text(pen.plain(f"    not judged {text}")[:width], style="dim" if pen.color else "") for text in view.not_judged]
-    if not rows and view.waiting_for:
-        rows = [Text(pen.plain(line)) for line in view.waiting_for]
     if not rows:
         rows = [Text(f"nothing fits `{needle}`" if needle else "nothing to judge yet")]
     return Text("\n").join(rows[: max(1, height)])
