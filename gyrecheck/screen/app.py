@@ -197,8 +197,9 @@ class WatchApp(App[None]):
 
     def _open(self, mode: str, title: str) -> None:
         self._mode = "" if self._mode == mode else mode
-        self.screen.set_class(bool(self._mode), "details")
-        self.screen.set_class(self._mode in {"plot", "keys", "unknown"}, "whole")
+        whole = self._mode in {"plot", "keys", "unknown"}
+        self.screen.set_class(bool(self._mode) and not whole, "details")
+        self.screen.set_class(whole, "whole")
         self._panels["detail"].border_title = title
         self.call_after_refresh(self.refresh_view)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gyrecheck.model.events import Unit
-from gyrecheck.model.finding import State, Verdict
+from gyrecheck.model.finding import First, State, Verdict
 from gyrecheck.model.folder import FolderBalance
 from gyrecheck.model.snapshot import Series, Snapshot
 from gyrecheck.screen.view import AgeRow, BalanceRow, CounterRow, ProcessRow, RunState, SeriesView, View
@@ -256,15 +256,18 @@ def processes(snapshot: Snapshot, around: Circumstances) -> tuple[ProcessRow, ..
 
 def plotted(snapshot: Snapshot, judged: Judgement) -> tuple[SeriesView, ...]:
     """Every series a person may want to see over the run: seconds since its start, or reading numbers where there are no times."""
-    breach = next((v.first.line for v in judged.verdicts if v.state is State.BROKEN and v.first is not None), None)
+    breach = next((v.first for v in judged.verdicts if v.state is State.BROKEN and v.first is not None), None)
     return tuple(_series(series, breach, snapshot) for series in snapshot.of(*PLOTTED) if len(series) > 1)
 
 
-def _series(series: Series, breach: int | None, snapshot: Snapshot) -> SeriesView:
+def _series(series: Series, breach: First | None, snapshot: Snapshot) -> SeriesView:
     start = snapshot.first_time
     timed = start is not None and not any(math.isnan(t) for t in series.times)
     at = tuple(t - start for t in series.times) if timed and start is not None else tuple(float(o) for o in series.orders)
-    where = next((a for a, line in zip(at, series.lines, strict=True) if breach is not None and line >= breach), None)
+    where = next(
+        (a for a, line in zip(at, series.lines, strict=True) if breach is not None and breach.path == series.path and line >= breach.line),
+        None,
+    )
     step = max(1, len(at) // 2000)
     unit = series.key.unit.value if series.key.unit is not Unit.SAMPLE else ""
     return SeriesView(series.name, unit, at[::step], tuple(series.values)[::step], where)
