@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from gyrecheck.model.errors import GyreError
 from gyrecheck.model.finding import Report, Scalar, State, Table, Verdict
+from gyrecheck.commands.ledger_text import with_texts
 from gyrecheck.rulebook.thresholds import load_thresholds
+from gyrecheck.stream.open_log import find_logs
 from gyrecheck.verdict.compare import Pair, judge_pair, pair
 from gyrecheck.verdict.ruling import Docket, Rules, count
 
@@ -31,6 +33,7 @@ def compare_report(request: Request, codes: dict[str, Code], sides: list[tuple[J
         raise GyreError(f"{request.paths[0]} and {request.paths[1]} share no quantity over a common axis", hint="both logs need a step or update count, and at least one of loss, entropy, kl, clip fraction, reward with it")
     docket = Docket(Rules(codes, load_thresholds(), request.topology, request.chosen))
     judge_pair(found, docket)
+    verdicts = with_texts(tuple(docket.verdicts), find_logs(request.paths))
     own = [_of_run(v, name) for (judged, _), name in zip(sides, names, strict=True) for v in judged.verdicts if v.state is not State.HOLDS and not _undecided_left(v)]
     if request.figure is not None or request.html is not None:
         _draw(request, found)
@@ -40,7 +43,7 @@ def compare_report(request: Request, codes: dict[str, Code], sides: list[tuple[J
         command="ledger",
         inputs=request.paths,
         topology=request.topology,
-        verdicts=(*docket.verdicts, *own),
+        verdicts=(*verdicts, *own),
         tables={"compare": table(found)},
         heading=(f"Two runs over {found.axis} {count(found.low)} to {count(found.high)}: A {request.paths[0]} · B {request.paths[1]}",),
         sentences=tuple(text for text in balances if text),

@@ -59,6 +59,7 @@ def ledger_of(request: Request, codes: dict[str, Code]) -> Report:
         GyreError: no log, an unreadable one, or none that says anything the ledger knows.
     """
     judged, snapshot, partial = judge_paths(request, codes)
+    judged = _texts(judged, request)
     report = report_of(judged, snapshot, request.paths, topology=request.topology, reason="declared" if request.topology else "", explain=request.explain, per_step=request.per_step)
     if partial:
         from dataclasses import replace
@@ -80,8 +81,17 @@ def compared(request: Request, codes: dict[str, Code]) -> Report:
 
     if len(request.paths) != 2:
         raise GyreError(f"--compare sets two runs side by side, {len(request.paths)} were given", hint="gyrecheck ledger --compare a.log b.log")
-    sides = [judge_paths(replace(request, paths=(path,)), codes) for path in request.paths]
-    return compare_report(request, codes, [(judged, snapshot) for judged, snapshot, _ in sides])
+    ones = [replace(request, paths=(path,)) for path in request.paths]
+    sides = [judge_paths(one, codes) for one in ones]
+    return compare_report(request, codes, [(_texts(judged, one), snapshot) for one, (judged, snapshot, _) in zip(ones, sides, strict=True)])
+
+
+def _texts(judged: Judgement, request: Request) -> Judgement:
+    from dataclasses import replace
+
+    from gyrecheck.commands.ledger_text import with_texts
+
+    return replace(judged, verdicts=with_texts(judged.verdicts, find_logs(request.paths)))
 
 
 def judge_paths(request: Request, codes: dict[str, Code]) -> tuple[Judgement, Snapshot, bool]:
@@ -91,7 +101,7 @@ def judge_paths(request: Request, codes: dict[str, Code]) -> tuple[Judgement, Sn
     folder = next((Path(p) for p in request.paths if p != "-" and is_run_folder(Path(p))), None)
     files = find_logs(request.paths)
     if folder is not None:
-        files = tuple(f for f in files if Path(f.path).parent == folder) or files
+        files = tuple(f for f in files if Path(f.path).parent == folder and Path(f.path).suffix == ".log") or files
     tally, partial = _tally(files, request)
     if folder is not None:
         tally.run_id = read_run_folder(folder).run_id

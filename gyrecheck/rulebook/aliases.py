@@ -85,7 +85,7 @@ class Aliases:
             for name in names:
                 self._exact.setdefault(tuple(name.split()), term)
         self._lean = {self._leanest(words): term for words, term in reversed(self._exact.items())}
-        for bare in [words for words in self._lean if not words or len(words) == 1 and words[0] in rules.weak.words]:
+        for bare in [words for words in self._lean if len(words) <= 1 and set(words) <= {*rules.weak.words, *rules.nouns}]:
             del self._lean[bare]
         self._weak = {tuple(name.split()): term for term in ("sampled", "taken") for name in getattr(rules.weak, term)}
         self._weak_words = frozenset(rules.weak.words)
@@ -145,6 +145,8 @@ class Aliases:
         bare = [w for w in words if w not in nouns and w not in self._filler and w not in self._total and w not in self._qualifiers]
         full = [w for w in words if w not in self._filler and w not in self._total]
         if not term:
+            term, reason = self._dropped(tuple(w for w in words if w not in nouns and w not in self._total and w not in self._qualifiers))
+        if not term:
             term, reason = self._dropped(tuple(w for w in bare if w not in self._step))
         if not term:
             term = self._lean.get(tuple(full), "") or self._exact.get(tuple(bare), "") or self._lean.get(tuple(bare), "")
@@ -155,6 +157,8 @@ class Aliases:
             counting = "no" if term else counting
         if term == "left" and config and words[-1] in {"size", "max", "limit"}:
             term = "capacity"
+        if config and (term in {"sampled", "step"} or not term) and words[0] in {"total", "max"} and has_noun and len(words) <= 3:
+            term = "total_steps"
         if not term:
             return None
         kind = self._kinds[term]

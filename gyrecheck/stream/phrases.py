@@ -24,6 +24,8 @@ _TOKEN = re.compile(
     rf"|(?P<number>{NUMBER.pattern})(?P<percent>\s?%)?"
     r"|(?P<word>[^\W\d_](?:[\w./\-]*\w)?|_\w+)|(?P<sep>[=:])|(?P<of>/)|(?P<stop>[,|;(){}\[\]│┃·•>]|\s-+\s|--+)"
 )
+_VERSION = re.compile(r"(?<![\w.\-/])[vV](\d+)(?![\w.])")
+_STATISTICS = frozenset(("mean", "avg", "average", "max", "min", "std", "p50", "p95", "p99", "median", "last", "total", "sum"))
 _QUOTES = str.maketrans("", "", "'\"`")
 _SPLIT_NAMES = frozenset(("published", "loaded", "policy_version", "trainer_version", "sample_version", "done"))
 """Terms whose names may close round the number: `weights 398 published`, `done 64 prompts`."""
@@ -40,6 +42,8 @@ def prepared(text: str) -> str:
     """The text with wrapped numbers opened (`np.float64(1.25)`) and quotes gone; both plan and numbers are read from this."""
     if "(" in text and ("np." in text or "tensor(" in text or "float" in text or "int" in text):
         text = _WRAPPED.sub(r"\1", text)
+    if "v" in text:
+        text = _VERSION.sub(r"\1", text)
     return text.translate(_QUOTES)
 
 
@@ -59,9 +63,11 @@ def plan(text: str, look: Lookup = understand) -> Plan:
     """Which numbers of a prepared line mean what."""
     found = _plan(text, False, look)
     kinds = [_kind(key) for _, key, _ in found]
-    settings = kinds.count("setting")
-    if settings and settings >= len(kinds) - kinds.count("axis") - settings:
-        found = _plan(text, True, look)
+    if "setting" in kinds:
+        other = _plan(text, True, look)
+        meant = [_kind(key) for _, key, _ in other]
+        if meant.count("setting") * 2 >= len(meant) - meant.count("axis"):
+            return other
     return found
 
 
@@ -78,10 +84,12 @@ def _plan(text: str, config: bool, look: Lookup) -> Plan:
     starts = {match.start(): at for at, match in enumerate(NUMBER.finditer(text))}
     tokens = list(_TOKEN.finditer(text))
     after_slash = False
+    heading: list[str] = []  # `lag: mean=1.2 max=3` is about the lag
     for at, token in enumerate(tokens):
         kind = token.lastgroup
         if kind == "word":
             if seen_separator:
+                heading = before or heading
                 before, fresh = [], True
             before.append(token[0])
             seen_separator = False
@@ -93,6 +101,10 @@ def _plan(text: str, config: bool, look: Lookup) -> Plan:
             if kind == "clock" and not fresh:
                 before = []
                 continue
+            if token[0].strip() in {"{", "["} and before:
+                heading = before
+            elif token[0].strip() in {"|", ";", "}", "]"}:
+                heading = []
             before, fresh, seen_separator, segment_opens_with_number = [], True, False, False
         elif kind in {"number", "percent"}:
             index = starts.get(token.start("number"))
@@ -103,7 +115,8 @@ def _plan(text: str, config: bool, look: Lookup) -> Plan:
             after, closed = _after(tokens, at)
             if not before and fresh:
                 segment_opens_with_number = True
-            key = _key(before, after, closed, seen_separator, segment_opens_with_number, config, look)
+            full = [*heading, *before] if heading and len(before) == 1 and before[0].lower() in _STATISTICS else before
+            key = _key(full, after, closed, seen_separator, segment_opens_with_number, config, look)
             if key is not None:
                 out.append((index, key, 0.01 if token["percent"] and key.term in _SHARES else 1.0))
             before, seen_separator, fresh = [], False, False

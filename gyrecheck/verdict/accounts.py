@@ -52,7 +52,15 @@ class Account:
         """How to name it beside others."""
         name = self.unit.value if self.unit is not Unit.SAMPLE else ""
         parts = [part for part in (self.stream, name) if part]
-        return " ".join(parts) + (f", run {self.segment} of {self.segments}" if self.segments > 1 else "")
+        if self.segments > 1:
+            parts.append(f"run {self.segment} of {self.segments}")
+        return " ".join(parts)
+
+    @property
+    def things(self) -> str:
+        """The unit in the plural, for a count of it; empty when the log does not name it."""
+        plural = {Unit.SAMPLE: "", Unit.TRAJECTORY: "trajectories", Unit.BATCH: "batches"}.get(self.unit, f"{self.unit.value}s")
+        return " ".join(part for part in (self.stream, plural) if part)
 
     def dropped(self, *reasons: str) -> float:
         """How many left by drops; all, or those of the reasons."""
@@ -128,6 +136,8 @@ def _account(unit: Unit, stream: str, flows: list[Flow], snapshot: Snapshot, not
         mode = "replay"
     if sum(f is not None for f in (sampled, taken, left)) + bool(drops) < 2:
         return None
+    if taken is None and sampled is not None and left is not None and not drops and _store(sampled, left):
+        return None  # a replay store that only fills, or is full: what is overwritten is not logged
     return Account(unit, stream, mode, sampled, taken, drops, left, in_flight, given, notes=tuple(dict.fromkeys(notes)), stand_in=stand_in)
 
 
@@ -177,6 +187,12 @@ def _mode(snapshot: Snapshot, drops: tuple[Flow, ...], taken: Flow | None, drawn
     return "queue"
 
 
+def _store(sampled: Flow, left: Flow) -> bool:
+    """Whether the level follows what was sampled until it stays at its capacity, as a replay store does."""
+    top = max(left.values)
+    return all(v == top or abs((sampled.at(o) or 0.0) - v) <= 0.05 * max(v, 1.0) for o, v in zip(left.orders, left.values, strict=True))
+
+
 def _axis(snapshot: Snapshot) -> Flow | None:
     """The step axis as a flow, for replay logs whose first number is the count of environment steps."""
     axes = [s for s in snapshot.of("step") if s.rises >= 1]
@@ -218,7 +234,7 @@ def _reset_to_zero(flow: Flow, order: int) -> bool:
     for series in flow.series:
         at = series.index(order)
         if at > 0 and series.orders[at] == order:
-            return series.values[at] < 0.2 * series.values[at - 1]
+            return series.values[at] <= 0.5 * series.values[at - 1]
     return True
 
 

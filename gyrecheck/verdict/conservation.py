@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from gyrecheck.model.finding import Severity, State
 from gyrecheck.model.snapshot import Place, Snapshot
 from gyrecheck.verdict.accounts import Account
-from gyrecheck.verdict.flows import Flow
+from gyrecheck.verdict.flows import Flow, last_move
 from gyrecheck.verdict.ruling import Because, Docket, count
 
 CODE, TWICE = "GYR507", "GYR510"
@@ -138,6 +138,8 @@ def _full(snapshot: Snapshot, found: Balance, docket: Docket) -> None:
     no_left = "left" in found.missing
     if r < -found.tolerance:
         _broken(snapshot, found, last_good + 1, docket)
+    elif no_left and _stopped(found, last_good):
+        _left_missing(snapshot, found, docket)
     elif no_left and _over_capacity(snapshot, found):
         _broken(snapshot, found, last_good + 1, docket)
     elif len(good) >= (limit if no_left else 1) and (not no_left or len(good) * 2 >= last_good + 1):
@@ -166,6 +168,12 @@ def _mid_cycle(found: Balance, last_good: int, good: list[int]) -> bool:
     main = [f for f in (found.account.sampled, found.account.taken, found.account.left) if f is not None]
     untold = any(f.orders[-1] <= since for f in main)
     return untold and len(tail) <= max(longest, 1)
+
+
+def _stopped(found: Balance, last_good: int) -> bool:
+    """Whether consumption just ended where the balance last closed: the surplus waits, it need not be lost."""
+    taken = found.account.taken
+    return taken is not None and last_good >= 0 and last_move(taken) <= found.rows[last_good][0]
 
 
 def _over_capacity(snapshot: Snapshot, found: Balance) -> bool:
@@ -211,7 +219,8 @@ def _broken(snapshot: Snapshot, found: Balance, at: int, docket: Docket) -> None
     moved, how = _moved(found, at)
     place = moved.place_at(order) if moved else account.sampled.place_at(order)
     since = f"since line {place.line}" if place.line else "at the end"
-    name = f" {account.label}" if account.label else ""
+    name = f" {account.things}" if account.things else ""
+    name += f" (run {account.segment} of {account.segments})" if account.segments > 1 else ""
     unit = account.unit.value
     k = overstated(account.sampled, account.taken, docket.rules.thresholds.overstate) if r < 0 and account.taken is not None else None
     if k is not None and account.taken is not None:

@@ -157,11 +157,23 @@ def _steady(series: Series) -> bool:
 
 
 def _allowed(series: Series, restarts: Sequence[int]) -> int:
-    """Falls that restarts explain: each mark one; a single fall to near zero explains itself when all else rises."""
+    """Falls that restarts explain: each mark one; few falls to near zero explain themselves when all else rises evenly."""
     marks = sum(series.orders[0] < order <= series.orders[-1] for order in restarts)
-    resets = sum(b < NEAR_ZERO * a for a, b in zip(series.values, series.values[1:]))  # noqa: B905, RUF007
-    unmarked = 1 if resets == 1 and series.falls == 1 and series.rises >= 5 else 0
+    step = _usual_step(series.values)
+    resets = sum(_anew(a, b, step) for a, b in zip(series.values, series.values[1:]))  # noqa: B905, RUF007
+    unmarked = resets if resets == series.falls and series.rises >= 4 * series.falls and _steady(series) else 0
     return max(min(marks, series.falls), unmarked)
+
+
+def _usual_step(values: Sequence[float]) -> float:
+    """The median increment."""
+    steps = sorted(b - a for a, b in zip(values, values[1:]) if b > a)  # noqa: B905, RUF007
+    return steps[len(steps) // 2] if steps else 0.0
+
+
+def _anew(before: float, after: float, step: float) -> bool:
+    """Whether a running total that fell began anew: it is near zero, or no more than a few of its usual steps."""
+    return after < before and (after < NEAR_ZERO * before or (after <= 2.5 * step and after <= 0.5 * before))
 
 
 def _decide(members: list[Series], groups: dict[tuple[str, int], _Evidence], restarts: Sequence[int]) -> tuple[bool, str]:
@@ -217,6 +229,7 @@ def _curve(chain: list[Series], *, cumulative: bool, level: bool) -> Curve:
     values: list[float] = []
     resets: list[int] = []
     base, previous, summed = 0.0, -math.inf, 0.0
+    step = _usual_step(chain[0].values) if cumulative and not level else 0.0
     for one in chain:
         for at, order in enumerate(one.orders):
             value = one.values[at]
@@ -226,7 +239,7 @@ def _curve(chain: list[Series], *, cumulative: bool, level: bool) -> Curve:
             elif cumulative:
                 if value < previous:
                     resets.append(order)
-                    if value < NEAR_ZERO * previous:
+                    if _anew(previous, value, step):
                         base += previous
                 previous = value
                 orders.append(order)
@@ -254,3 +267,11 @@ def _sum(curves: list[Curve]) -> tuple[list[int], list[float]]:
             out_orders.append(order)
             out_values.append(sum(now))
     return out_orders, out_values
+
+
+def last_move(flow: Flow) -> int:
+    """The order of the last reading at which a flow changed."""
+    for at in range(len(flow.orders) - 1, 0, -1):
+        if flow.values[at] != flow.values[at - 1]:
+            return flow.orders[at]
+    return flow.orders[0]

@@ -15,8 +15,8 @@ from gyrecheck.verdict.view import View, quarters
 def judge_staleness(run: View, docket: Docket) -> None:
     """Enter the verdicts on age."""
     ages = run.series("age", "age_max")
-    _negative(run, ages, docket)
-    broken = _over_age(run, ages, docket)
+    impossible = _negative(run, ages, docket)
+    broken = impossible or _over_age(run, ages, docket)
     growing = _growing(run, docket)
     if not broken and not growing:
         _within(run, ages, docket)
@@ -35,18 +35,19 @@ def _strict(run: View) -> bool:
     return any(file.drops_when == ">=" for file in run.snapshot.files)
 
 
-def _negative(run: View, ages: tuple[Series, ...], docket: Docket) -> None:
+def _negative(run: View, ages: tuple[Series, ...], docket: Docket) -> bool:
     for series in ages:
         if series.low < -0.5:
             at = next(i for i, v in enumerate(series.values) if v < -0.5)
             docket.add("GYR408", State.BROKEN, f"`{series.name}` is {count(series.values[at])}: the data's version is above the trainer's, so every limit of the form age <= N is passed", quantity=series.name, value=series.low, first=series.place(at), because=[series.place(at)], hint="the trainer's version counter began anew, or two runs are mixed: carry the counter in the checkpoint")
-            return
+            return True
     pairs = _same_line(run, ("sample_version", "oldest_version"), ("trainer_version",)) or _same_line(run, ("sample_version",), ("published",))
     for data, trainer, at, back in pairs:
         if data.values[at] > trainer.values[back] + 0.5:
             what = f"`{data.name}` {count(data.values[at])} is above `{trainer.name}` {count(trainer.values[back])}: data from a version that the trainer has not reached"
             docket.add("GYR408", State.BROKEN, what, quantity=data.name, value=data.values[at], first=data.place(at), because=[data.place(at)], hint="the trainer's version counter began anew, or two runs are mixed: carry the counter in the checkpoint")
-            return
+            return True
+    return False
 
 
 def _same_line(run: View, left: tuple[str, ...], right: tuple[str, ...]) -> list[tuple[Series, Series, int, int]]:
@@ -69,6 +70,8 @@ def _over_age(run: View, ages: tuple[Series, ...], docket: Docket) -> bool:
     limit = _limit(run, docket)
     if limit is None:
         return False
+    if run.taken is not None and run.taken.last == 0:
+        return False  # nothing was used
     bound, said, name = limit
     strict = _strict(run)
     stale = {order for s in run.series("dropped_stale") for order, v in zip(s.orders, s.values, strict=True) if v > 0}
@@ -82,7 +85,7 @@ def _over_age(run: View, ages: tuple[Series, ...], docket: Docket) -> bool:
         if not over or _only_dropped(run, series, over):
             continue
         at = over[0]
-        restart = next((m for m in run.restarts if at > 0 and series.orders[at - 1] < m.order <= series.orders[at]), None)
+        restart = next((m for m in reversed(run.restarts) if series.orders[0] < m.order <= series.orders[at]), None)
         because = [Because(series.place(at), f"first of {len(over)} readings over the limit")]
         because += [Because(said, "the limit")] if said else []
         because += [Because(restart.place, "restart before it")] if restart else []

@@ -16,7 +16,7 @@ def judge_versions(run: View, docket: Docket) -> None:
     _absent(run, docket)
     frozen = _frozen(run, docket)
     _went_back(run, docket)
-    if not frozen:
+    if not frozen and not _held_back(run, docket):
         _not_loaded(run, docket)
 
 
@@ -67,6 +67,21 @@ def _frozen(run: View, docket: Docket) -> bool:
         docket.add("GYR403", State.BROKEN, f"`{series.name}` {word} at {count(series.values[since])} while training goes on for {len(after)} more steps ({count(done)} counted)", quantity=series.name, value=series.last, first=place, because=[Because(place, "last new version" if rises else "first reading"), Because(series.last_place, "still the same")], hint="publish a version after each update (or each n), and count it up where it is published")
         return True
     return False
+
+
+def _held_back(run: View, docket: Docket) -> bool:
+    """The trainer counts versions up and hands none back."""
+    own, out = run.series("trainer_version", least=3), run.series("published")
+    if not own or not own[0].rises or not any("published" in f.gives for f in run.snapshot.files):
+        return False
+    last = out[0].last if out else own[0].first
+    since = out[0].orders[-1] if out else -1
+    newer = sum(o > since and v > last for o, v in zip(own[0].orders, own[0].values, strict=True))
+    if newer < docket.rules.thresholds.frozen_updates or (out and out[0].rises and newer <= 3):
+        return False
+    place = out[0].last_place if out else own[0].first_place
+    docket.add("GYR403", State.BROKEN, f"the trainer is at version {count(own[0].last)} (`{own[0].name}`) and has published {'none after ' + count(last) if out else 'none'}: what it learns never reaches sampling", quantity="published", value=last if out else None, first=place, because=[Because(place, "last published"), Because(own[0].last_place, "trainer's version")], hint="publish a version after each update (or each n)")
+    return True
 
 
 def _went_back(run: View, docket: Docket) -> None:

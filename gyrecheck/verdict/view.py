@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gyrecheck.model.snapshot import Mark, Place, Series, Snapshot
 from gyrecheck.verdict.accounts import COUNTED, EVALUATION, LEVELS, Account
 from gyrecheck.verdict.conservation import Balance
-from gyrecheck.verdict.flows import Flow, build_flows
+from gyrecheck.verdict.flows import Flow, build_flows, last_move
 
 CALLS = frozenset(("update", "sample_call", "update_call", "zero_grad", "used_again", "over_age", "episodes"))
 
@@ -97,14 +97,6 @@ def lifetimes(series: Series, marks: tuple[Mark, ...]) -> Iterator[tuple[int, in
     openers: list[Mark | None] = [None, *(m for _, m in cuts)]
     for at, opener in enumerate(openers):
         yield edges[at], edges[at + 1], opener
-
-
-def last_move(flow: Flow) -> int:
-    """The order of the last reading at which a flow changed."""
-    for at in range(len(flow.orders) - 1, 0, -1):
-        if flow.values[at] != flow.values[at - 1]:
-            return flow.orders[at]
-    return flow.orders[0]
 
 
 def places(series: Series, *indices: int) -> tuple[Place, ...]:

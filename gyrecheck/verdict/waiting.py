@@ -131,11 +131,11 @@ def _unbounded(run: View, docket: Docket) -> None:
     """A buffer without a bound that only fills."""
     account = run.main
     left = account.left if account else None
-    if left is None or len(left.values) < 12 or run.snapshot.of("capacity", "max_age") or account is None or account.mode == "replay":
+    if left is None or len(left.values) < 12 or run.snapshot.of("capacity", "max_age", "dropped_stale") or account is None or account.mode == "replay":
         return
     rises = sum(b > a for a, b in zip(left.values, left.values[1:]))  # noqa: B905, RUF007
     if rises >= 0.9 * (len(left.values) - 1) and left.last >= 10 * max(left.values[0], 1):
-        docket.add("GYR604", State.BROKEN, f"`{left.name}` grows from {count(left.values[0])} to {count(left.last)}, and neither a capacity nor an age limit is logged", quantity=left.name, value=left.last, first=left.last_place, because=[left.first_place], hint="bound the buffer, or limit the age", at_most=Severity.WARNING)
+        docket.add("GYR604", State.BROKEN, f"`{left.name}` grows from {count(left.values[0])} to {count(left.last)}, and neither a capacity nor an age limit is logged", quantity=left.name, value=left.last, first=left.last_place, because=[left.first_place], hint="bound the buffer, or limit the age", at_most=Severity.NOTE)
 
 
 def _carrier(run: View, docket: Docket) -> None:

@@ -27,8 +27,8 @@ def imports_across(program: Program, layout: Layout) -> Iterator[Suspect]:
                 yield from _environments(program, module, facts, learns)
             if acts and not learns and module not in layout.training:
                 yield from _optimizers(program, module, facts, acts)
-        if not acts and not learns:
-            yield from _names_only(program, module, layout)
+        if not (acts and learns) and module not in wiring:
+            yield from _names_only(program, module)
 
 
 def _acts(program: Program, module: int) -> tuple[int, int] | None:
@@ -159,14 +159,14 @@ def _more(program: Program, module: int, but: tuple[int, int]) -> tuple[Evidence
     return tuple(out)
 
 
-def _names_only(program: Program, module: int, layout: Layout) -> Iterator[Suspect]:
-    if module in layout.sampling or module in layout.training:
-        return
+def _names_only(program: Program, module: int) -> Iterator[Suspect]:
     sides: dict[str, tuple[int, int, str]] = {}
     for fn in program.tree.functions_of(module):
         for found in program.calls.roles[fn.number]:
             side = program.lexicon.roles[found.role].side.value
             if side in {"sampling", "training"}:
+                if found.symbol != program.call(fn.number, found.call).name:
+                    return  # one call known by type classifies the module
                 sides.setdefault(side, (fn.number, found.call, found.role))
     if len(sides) == 2:
         number = program.tree.first_function[module]

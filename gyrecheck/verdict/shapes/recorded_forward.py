@@ -7,6 +7,7 @@ is stored, sent, returned, kept on an object, or fed to the environment. `eval()
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from gyrecheck.model.facts import Call
 from gyrecheck.model.finding import Confidence, Evidence
@@ -34,9 +35,22 @@ def recorded_forward(program: Program, _layout: Layout) -> Iterator[Suspect]:
             continue
         if program.unrecorded_by_decorator(number) or _shielded(program, number, frozenset()) or _switched_off(program, number):
             continue
-        for found in _in_sampler(program, number, recording, seen):
-            seen.add((found.function, found.line * 1000 + found.column))
-            yield found
+        yield from _last_of_each(program, list(_in_sampler(program, number, recording, seen)), seen)
+
+
+def _last_of_each(program: Program, found: list[Suspect], seen: set[tuple[int, int]]) -> Iterator[Suspect]:
+    """One suspect for each function and place where its result is kept: the last forward; the others are evidence."""
+    groups: dict[tuple[int, str, int], list[Suspect]] = {}
+    for suspect in found:
+        seen.add((suspect.function, suspect.line * 1000 + suspect.column))
+        kept = next(e for e in suspect.evidence if e.text.startswith("it"))
+        groups.setdefault((suspect.function, kept.path, kept.line), []).append(suspect)
+    for group in groups.values():
+        last = max(group, key=lambda s: (s.confidence.value == "bound", s.line, s.column))
+        others = tuple(
+            program.place(s.function, s.line, f"so does {s.message.split('`')[1]}", "because", s.column + 1) for s in group if s is not last
+        )
+        yield replace(last, evidence=(*last.evidence, *others[-3:]))
 
 
 def _learners_forward(program: Program) -> bool:
@@ -156,6 +170,8 @@ def _forward(program: Program, number: int, at: int, call: Call) -> Confidence |
         return Confidence.BOUND if program.lexicon.kinds.get(str(base.ref)) == "module" and not known else None
     if base is not None and base.kind in {"module", "class", "func"}:
         return None
+    if last[:1].isupper():
+        return None  # a class held by a variable: a constructor, no forward
     named = program.lexicon.named(last)
     direct = named is not None and named.kind == "module"
     if not direct:
@@ -194,7 +210,7 @@ def _kept(program: Program, way: tuple[tuple[int, int], ...]) -> Evidence | None
     for number, at in reversed(way):
         fact = program.tree.functions[number].fact
         flow = reach(fact, [at], cut=lambda c, n=number: _cuts(program, n, c))  # type: ignore[misc]
-        sink = _sink(program, number, at, flow)
+        sink = _sink(program, number, at, flow, local=(number, at) == way[0])
         if sink is not None:
             return sink
         if not flow.returned:
@@ -210,23 +226,23 @@ def _cuts(program: Program, number: int, at: int) -> bool:
     return call.name in program.words["numbers"] or last in program.words["cuts"] or program.role(number, at) == "grad.cut" or program.role(number, at).startswith("log.")
 
 
-def _sink(program: Program, number: int, start: int, flow: Reached) -> Evidence | None:
+def _sink(program: Program, number: int, start: int, flow: Reached, *, local: bool) -> Evidence | None:
+    """Where the value is kept; a list of the function's own counts only in the sampling function itself (`local`)."""
     fact = program.tree.functions[number].fact
-    for at in sorted(flow.calls):
+    own = {b.target for b in fact.binds} - {p.name for p in fact.params} - set(fact.globals)
+    for at in sorted(flow.taken):
         call = fact.calls[at]
-        given = (*(a for arg in call.args for a in arg), *(a for _, v in call.keywords for a in v))
-        if at == start or not flow.any(given):
+        if at == start:
             continue
         role = program.role(number, at)
         if role == "env.step":
             return program.place(number, call.line, f"it is fed to {readable(call)}", "because", call.column + 1)
-        if role in {"buffer.put", "carrier.write"} or call.name.rpartition(".")[2] in program.words["stores"]:
+        head, _, last = call.name.rpartition(".")
+        if (role in {"buffer.put", "carrier.write"} or (head and last in program.words["stores"])) and (local or head not in own):
             return program.place(number, call.line, f"it is stored by {readable(call)}", "because", call.column + 1)
-    for at, call in enumerate(fact.calls):  # a call whose result is cut still takes the value
-        if at not in flow.calls and program.role(number, at) == "env.step" and any(flow.any(a) for a in call.args):
-            return program.place(number, call.line, f"it is fed to {readable(call)}", "because", call.column + 1)
-    for bind in fact.binds:
-        if bind.op != "cmp" and (bind.target.startswith("self.") or bind.target.endswith("]")) and flow.any(bind.value) and bind.form != "del":
+    for bind in flow.kept:
+        root = bind.target.split(".")[0].split("[")[0]
+        if (bind.target.startswith("self.") or (bind.target.endswith("]") and (local or root not in own))) and bind.form != "with":
             return program.place(number, bind.line, f"it is kept in {bind.target}", "because", bind.column + 1)
     return None
 
