@@ -1,28 +1,41 @@
-"""Where the result of a call goes inside one function: a forward closure over bindings, calls and returns, regardless of order."""
+"""Where the result of a call goes inside one function: forward through bindings, calls and returns, in evaluation order.
+
+Two passes over the function's records, so that what a loop carries to its next turn is seen. A name that is bound anew outside any
+branch no longer holds the value; inside a branch it may, so it still does.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from gyrecheck.model.facts import Atom, Atoms, Function
+from gyrecheck.model.facts import Atom, Atoms, Bind, Call, Exit, Function
+
+_FILLS = frozenset({"append", "extend", "add", "insert", "appendleft", "update", "setdefault"})
+_BRANCHES = frozenset({"then", "else", "except", "case", "tryelse"})
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """What a value flows into: calls that take it (argument or receiver), paths that hold it, whether it is returned."""
+    """What a value flows into."""
 
     calls: frozenset[int]
+    """Calls whose result carries it."""
     paths: frozenset[str]
+    """Paths that ever hold it."""
     returned: tuple[int, ...]
     """Lines of the returns or yields that give it away."""
+    taken: frozenset[int]
+    """Calls that are given it as an argument."""
+    kept: tuple[Bind, ...]
+    """Bindings that bind it."""
 
     def holds(self, atom: Atom) -> bool:
-        """Whether an atom carries the value."""
+        """Whether an atom ever carries the value."""
         return atom in self.calls if isinstance(atom, int) else any(p in self.paths for p in prefixes(atom))
 
     def any(self, atoms: Atoms) -> bool:
-        """Whether one of the atoms carries the value."""
+        """Whether one of the atoms ever carries the value."""
         return any(self.holds(a) for a in atoms)
 
 
@@ -37,39 +50,85 @@ def prefixes(path: str) -> list[str]:
 
 def reach(fact: Function, calls: Iterable[int] = (), paths: Iterable[str] = (), *, cut: Callable[[int], bool] | None = None) -> Reached:
     """Everything that values of `calls` and `paths` flow into. `cut(call)` true: the call's result carries nothing on."""
-    held_calls, held_paths = set(calls), set(paths)
-    stop = {i for i in range(len(fact.calls)) if cut is not None and cut(i)}
+    return _Pass(fact, set(calls), set(paths), cut).run()
 
-    def holds(atoms: Atoms) -> bool:
+
+class _Pass:
+    def __init__(self, fact: Function, calls: set[int], paths: set[str], cut: Callable[[int], bool] | None) -> None:
+        self.fact, self.seeds, self.cut = fact, frozenset(calls), cut
+        self.calls, self.paths = calls, paths
+        self.ever = set(paths)
+        self.taken: set[int] = set()
+        self.kept: dict[int, Bind] = {}
+        self.returned: list[int] = []
+        self.stops: dict[int, bool] = {}
+        records: list[tuple[int, int, Call | Bind | Exit]] = [(c.order, i, c) for i, c in enumerate(fact.calls)]
+        records += [(b.order, -1, b) for b in fact.binds]
+        records += [(e.order, -1, e) for e in fact.exits]
+        self.records = sorted(records, key=lambda r: r[0])
+
+    def run(self) -> Reached:
+        for _ in range(2):
+            for _, at, record in self.records:
+                if isinstance(record, Call):
+                    self._call(at, record)
+                elif isinstance(record, Bind):
+                    self._bind(record)
+                elif record.kind in {"return", "yield"} and any(self._holds(i) for i in record.items) and record.line not in self.returned:
+                    self.returned.append(record.line)
+        return Reached(frozenset(self.calls), frozenset(self.ever), tuple(self.returned), frozenset(self.taken), tuple(self.kept.values()))
+
+    def _holds(self, atoms: Atoms) -> bool:
         for atom in atoms:
             if isinstance(atom, int):
-                if atom in held_calls:
+                if atom in self.calls:
                     return True
-            elif any(p in held_paths for p in prefixes(atom)):
+            elif any(p in self.paths for p in prefixes(atom)):
                 return True
         return False
 
-    changed = bool(held_calls or held_paths)
-    while changed:
-        changed = False
-        for at, call in enumerate(fact.calls):
-            if at in held_calls or at in stop:
-                continue
-            head = call.name.rpartition(".")[0]
-            taken = (
-                holds(call.receiver)
-                or any(holds(a) for a in call.args)
-                or any(holds(v) for _, v in call.keywords)
-                or (bool(head) and any(p in held_paths for p in prefixes(head)))
-            )
-            if taken:
-                held_calls.add(at)
-                changed = True
-        for bind in fact.binds:
-            if bind.target not in held_paths and bind.op != "cmp" and bind.form not in {"del", "except"} and holds(bind.value):
-                held_paths.add(bind.target)
-                changed = True
-                if bind.target.endswith("]"):
-                    held_paths.add(bind.target[: bind.target.rfind("[")])
-    returned = tuple(e.line for e in fact.exits if e.kind in {"return", "yield"} and any(holds(i) for i in e.items))
-    return Reached(frozenset(held_calls), frozenset(held_paths), returned)
+    def _call(self, at: int, call: Call) -> None:
+        given = any(self._holds(a) for a in call.args) or any(self._holds(v) for _, v in call.keywords)
+        head, _, last = call.name.rpartition(".")
+        if given:
+            self.taken.add(at)
+            if last in _FILLS and head:
+                self.paths.add(head)
+                self.ever.add(head)
+        if at in self.seeds:
+            return
+        held = given or self._holds(call.receiver) or (bool(head) and any(p in self.paths for p in prefixes(head)))
+        if held:
+            if at not in self.stops:
+                self.stops[at] = self.cut is not None and self.cut(at)
+            held = not self.stops[at]
+        if held:
+            self.calls.add(at)
+        else:
+            self.calls.discard(at)
+
+    def _bind(self, bind: Bind) -> None:
+        target = bind.target
+        if bind.op != "cmp" and bind.form not in {"del", "except"} and self._holds(bind.value):
+            self.paths.add(target)
+            self.ever.add(target)
+            self.kept.setdefault(bind.order, bind)
+            if target.endswith("]"):
+                root = target[: target.rfind("[")]
+                self.paths.add(root)
+                self.ever.add(root)
+        elif target in self.paths and bind.form != "+=" and not self._branched(bind.block):
+            self.paths.discard(target)
+        elif target in self.paths and bind.form != "+=" and self._holds_nothing_else(bind):
+            self.paths.discard(target)
+
+    def _holds_nothing_else(self, bind: Bind) -> bool:
+        """The value came to the name in this very block, so the new binding replaces it wherever the old one was made."""
+        return any(k.target == bind.target and k.block == bind.block and k.order < bind.order for k in self.kept.values())
+
+    def _branched(self, block: int) -> bool:
+        while block >= 0:
+            if self.fact.blocks[block].kind in _BRANCHES:
+                return True
+            block = self.fact.blocks[block].parent
+        return False

@@ -83,7 +83,7 @@ def _risky(program: Program, number: int, block: int) -> tuple[int, str] | None:
         if not program.within(number, call.block, block):
             continue
         role = program.role(number, at)
-        if role in _WATCHED:
+        if role in _WATCHED and not (role == "carrier.write" and program.words.has("counts", call.name)):
             return at, role
     for edge in program.calls.edges[number]:
         if edge.call >= 0 and edge.kind in {"call", "override"} and program.within(number, fact.calls[edge.call].block, block):
