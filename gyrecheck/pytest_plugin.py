@@ -19,9 +19,15 @@ if TYPE_CHECKING:
 @pytest.fixture
 def gyre_contract() -> Callable[..., None]:
     """`gyre_contract(batch, **options)`: the test fails when the batch breaks the contract; see `gyrecheck.handoff.assert_contract`."""
-    from gyrecheck.handoff import assert_contract
+    from gyrecheck.handoff import ContractError, assert_contract
 
-    return assert_contract
+    def keeps_contract(batch: object, **options: Any) -> None:  # noqa: ANN401 - passed on to one function
+        try:
+            assert_contract(batch, **options)
+        except ContractError as error:
+            pytest.fail(str(error), pytrace=False)
+
+    return keeps_contract
 
 
 @pytest.fixture
@@ -29,7 +35,7 @@ def gyre_ledger() -> Callable[..., Report]:
     """`gyre_ledger(log, ..., **options)`: the test fails when the logs of a run do not balance; returns the report.
 
     Paths are log files or run folders. Options are those of the ledger's request: `max_age`, `age_unit`, `unit`, `left`, `topology`.
-    An undecided ledger fails too, unless `undecided_ok=True`: a test that could not judge has not passed.
+    An undecided ledger, or one with nothing to judge, fails too, unless `undecided_ok=True`: a test that judged nothing has not passed.
     """
 
     def assert_balanced(*paths: str | Path, undecided_ok: bool = False, **options: Any) -> Report:  # noqa: ANN401 - passed on to one dataclass
@@ -43,6 +49,8 @@ def gyre_ledger() -> Callable[..., Report]:
         findings = [f for f in report.shown if f.severity.rank >= Severity.WARNING.rank]
         lines = [f"{v.state.value}[{v.code}] {v.name}: {v.message}" for v in (*wrong, *open_)]
         lines += [f"{f.severity.value}[{f.code}] {f.name}: {f.message} ({f.path}:{f.line})" for f in findings]
+        if not lines and not undecided_ok and not any(v.state is State.HOLDS for v in report.verdicts):
+            lines.append(f"nothing was judged: {report.summary}")
         if lines:
             pytest.fail("the ledger does not hold:\n" + "\n".join(lines), pytrace=False)
         return report
