@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from gyrecheck.model.fields import Column, Kind, RecordBatch, Shape, State
 
-QUOTE, COMMA, DOT, OPEN, CLOSE, BRACE, END, ZERO, SPACE, NEWLINE, EXPONENT = b'",.[]{}0 \ne'
+QUOTE, COMMA, DOT, OPEN, CLOSE, BRACE, END, ZERO, NINE, SPACE, NEWLINE, EXPONENT = b'",.[]{}09 \ne'
 SPACES = np.uint64(0x2020202020202020)
 MAX_EXACT = 2.0**53
 Ints = npt.NDArray[np.int64]
@@ -86,16 +86,16 @@ def batch_of_block(path: str, block: bytes, first_line: int, plan: Plan, parser:
     inner[ends] = COMMA
     _blank_strings(inner, quoted, table, plan)
     closing = table[:, [2 * at + 1 for at, (_, is_key) in enumerate(plan.strings) if is_key]]
-    flags = _blank_flags(inner, closing, plan)
-    if flags is None:
+    letters = np.flatnonzero(inner > NINE)
+    if not _blank_flags(inner, letters, closing, plan):
         return None
     commas = np.flatnonzero(inner == COMMA)
     counts = _per_key(commas, closing, ends)
     dots = np.flatnonzero(inner == DOT)
-    exponents = np.flatnonzero((inner | 32) == EXPONENT)
     fractions = _per_key(dots, closing, ends)
-    if len(exponents):
-        fractions = fractions + _per_key(exponents, closing, ends)
+    if len(letters):
+        exponents = letters[(inner[letters] | 32) == EXPONENT]
+        fractions = fractions + _per_key(exponents, closing, ends) if len(exponents) else fractions
     inner[-1] = SPACE
     values = _parse(text, parser)
     if values is None or len(values) != len(commas) or (counts < 1).any():
@@ -156,24 +156,27 @@ def _blank_strings(text: npt.NDArray[np.uint8], quoted: npt.NDArray[np.bool_], t
                 wide[start + k] = SPACES
 
 
-def _blank_flags(text: npt.NDArray[np.uint8], closing: Ints, plan: Plan) -> bool | None:
-    """true and false become 1 and 0; None where another letter stands, or a flag where the plan has none."""
-    true, false = np.flatnonzero(text == ord("t")), np.flatnonzero(text == ord("f"))
+def _blank_flags(text: npt.NDArray[np.uint8], letters: Ints, closing: Ints, plan: Plan) -> bool:
+    """true and false become 1 and 0; False where a flag stands out of place. Other letters than an exponent's fail in the parser."""
     wanted = [at for at, kind in enumerate(plan.kinds) if kind == "flag"]
+    if not len(letters):
+        return not wanted
+    found = text[letters]
+    true, false = letters[found == ord("t")], letters[found == ord("f")]
     if len(true) + len(false) != len(wanted) * len(closing):
-        return None
-    if not wanted:
         return False
     for where, word, digit in ((true, b"true", b"1"), (false, b"false", b"0")):
         for k, byte in enumerate(word):
             if (text[where + k] != byte).any():
-                return None
+                return False
             text[where + k] = digit[0] if k == 0 else SPACE
+    if not wanted:
+        return True
     places = np.sort(np.concatenate((true, false))).reshape(len(closing), len(wanted))
     for at, key in enumerate(wanted):
         gap = places[:, at] - closing[:, key]
         if (gap < 2).any() or (gap > 8).any():  # the flag stands right behind its key
-            return None
+            return False
     return True
 
 

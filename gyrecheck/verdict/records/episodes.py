@@ -11,7 +11,7 @@ import numpy as np
 from gyrecheck.model.finding import Finding, Severity
 from gyrecheck.verdict.records.question import Case, Question
 from gyrecheck.verdict.records.ranges import Ranges
-from gyrecheck.verdict.records.steps import StepReader, Steps
+from gyrecheck.verdict.records.steps import Steps, steps_of
 from gyrecheck.verdict.records.view import View
 
 MAX_EPISODES = 1_000_000
@@ -42,7 +42,6 @@ class Episodes(Question):
     needs = (("terminated",), ("truncated",), ("done",), ("step", "episode_id"))
 
     def __init__(self) -> None:
-        self.reader = StepReader()
         self.episodes: dict[int, _Episode] = {}
         self.order = Ranges()
         self.order_seen: list[tuple[int, str]] = []
@@ -65,7 +64,7 @@ class Episodes(Question):
 
     def feed(self, view: View) -> None:
         """Read one batch."""
-        steps = self.reader.read(view)
+        steps = steps_of(view)
         if steps is None or not len(steps) or len(self.episodes) > MAX_EPISODES:
             return
         limit = view.number("max_steps")

@@ -17,6 +17,7 @@ from gyrecheck.verdict.records.presence import DeclaredFields, KindDrift, NotANu
 from gyrecheck.verdict.records.question import Case, Question
 from gyrecheck.verdict.records.ratio import Ratio
 from gyrecheck.verdict.records.shapes import Lengths, ShapeJump, SwappedAxes
+from gyrecheck.verdict.records.steps import StepReader
 from gyrecheck.verdict.records.successors import Returns, StuckObservation, Successor
 from gyrecheck.verdict.records.tokens import LogProbs, Masks
 from gyrecheck.verdict.records.versions import Age, Lag, MixedVersions, VersionOrder
@@ -76,6 +77,7 @@ class Judge:
         self._roles: RoleMap | None = None
         self._questions: list[Question] = [kind() for kind in QUESTIONS]
         self._ratio: Ratio | None = None
+        self._steps = StepReader()
         self._path = ""
         self.rows = 0
         self.records = 0
@@ -104,6 +106,7 @@ class Judge:
             self.records += int(batch_records(batch, self._last))
             self._last = (batch.path, last_record(batch))
         view = View(batch, self._roles, self._contract)
+        view.shared["reader"] = self._steps
         for question in self._questions:
             question.feed(view)
         self._ratio.feed(view)

@@ -151,8 +151,12 @@ class KindDrift(Question):
             filled = present & (np.asarray(column.counts) > 0)
             codes = np.asarray(column.kind_of)
             seen = self.kinds.setdefault(role, {})
+            one = len(column.kinds) == 1
+            if one and column.kind is not Kind.TEXT and column.kind in seen and column.kind is not Kind.OBJECT:
+                seen[column.kind] = (seen[column.kind][0] + int(np.count_nonzero(filled)), seen[column.kind][1])
+                continue
             for at, kind in enumerate(column.kinds):
-                rows = filled & (codes == at)
+                rows = filled if one else filled & (codes == at)
                 if kind is Kind.NONE or not rows.any():
                     continue
                 count, first = seen.get(kind, (0, int(view.records[int(rows.argmax())])))

@@ -50,19 +50,21 @@ class ShapeJump(Question):
 
     def _jump(self, view: View, role: str, column: Column) -> None:
         of = np.asarray(column.shape_of)
-        order = [int(x) for x in dict.fromkeys(of[of >= 0].tolist())] if len(column.shapes) > 1 else [0] if (of >= 0).any() else []
+        if len(column.shapes) > 1:
+            values, first = np.unique(of, return_index=True)
+            order = [int(values[at]) for at in np.argsort(first) if values[at] >= 0]
+        else:
+            order = [0] if (of >= 0).any() else []
+        free = self._lists_may_vary(view, role, column) if len(order) > 1 or role in self.usual else False
         for which in order:
             shape = column.shapes[which]
-            rows = of == which
-            if 0 in shape:
+            if 0 in shape or (role in self.usual and shape == self.usual[role][0]):
                 continue
+            if role in self.usual and free and len(shape) == len(self.usual[role][0]) and shape[1:] == self.usual[role][0][1:] and len(shape) >= 1:
+                continue
+            rows = of == which
             if role not in self.usual:
                 self.usual[role] = (shape, int(view.records[int(rows.argmax())]))
-                continue
-            usual = self.usual[role][0]
-            if shape == usual:
-                continue
-            if len(shape) == len(usual) and shape[1:] == usual[1:] and len(shape) >= 1 and self._lists_may_vary(view, role, column):
                 continue
             self.jumps.setdefault(role, Ranges()).add(view.path, view.records[rows])
             self.text.setdefault(role, (int(view.records[int(rows.argmax())]), shape))
@@ -88,10 +90,12 @@ class ShapeJump(Question):
         a, b = view.column(first), view.column(second)
         if a is None or b is None or rank(a) == rank(b) == 0:
             return
-        of_a, of_b = np.asarray(a.shape_of), np.asarray(b.shape_of)
-        for i, j in {(int(x), int(y)) for x, y in np.unique(np.stack([of_a, of_b]), axis=1).T}:
-            if i < 0 or j < 0:
-                continue
+        if not {abs(m - n) for m in {len(s) for s in a.shapes} for n in {len(s) for s in b.shapes}} & {1}:
+            return
+        of_a, of_b = np.asarray(a.shape_of).astype(np.int64), np.asarray(b.shape_of).astype(np.int64)
+        both = (of_a >= 0) & (of_b >= 0)
+        for code in np.unique(of_a[both] * len(b.shapes) + of_b[both]).tolist():
+            i, j = divmod(code, len(b.shapes))
             left, right = a.shapes[i], b.shapes[j]
             if abs(len(left) - len(right)) != 1 or not left or not right or left[0] != right[0] or left[0] < 2:
                 continue

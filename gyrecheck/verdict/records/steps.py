@@ -66,7 +66,13 @@ class StepReader:
         self._last_step: int | None = None
 
     def read(self, view: View) -> Steps | None:
-        """The batch's steps; None where records are no steps (token records, or no field that a step has)."""
+        """The batch's steps; None where records are no steps (token records, or no field that a step has). Made once a batch."""
+        if "steps" not in view.shared:
+            view.shared["steps"] = self._read(view)
+        made: Steps | None = view.shared["steps"]
+        return made
+
+    def _read(self, view: View) -> Steps | None:
         if view.has("tokens") and not view.has("step"):
             return None
         lists = [role for role in STEP_ROLES if (c := view.column(role)) is not None and _numeric(c) and _is_list(c)]
@@ -192,6 +198,13 @@ class StepReader:
                 names.append(key[0] if isinstance(key, tuple) and len(key) == 2 else key)  # noqa: PLR2004
             codes[at] = code
         return codes
+
+
+def steps_of(view: View) -> Steps | None:
+    """The batch's steps, made once for all questions by the judge's own reader."""
+    reader = view.shared.setdefault("reader", StepReader())
+    made: Steps | None = reader.read(view)
+    return made
 
 
 def _numeric(column: Column) -> bool:

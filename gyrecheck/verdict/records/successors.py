@@ -12,7 +12,7 @@ import numpy as np
 from gyrecheck.model.finding import Finding, Severity
 from gyrecheck.verdict.records.question import Case, Question, show
 from gyrecheck.verdict.records.ranges import Ranges
-from gyrecheck.verdict.records.steps import StepReader, Steps
+from gyrecheck.verdict.records.steps import Steps, steps_of
 from gyrecheck.verdict.records.view import Bools, Floats, View
 
 LIVE = 0.9
@@ -26,7 +26,6 @@ class Successor(Question):
     needs = (("obs", "next_obs"),)
 
     def __init__(self) -> None:
-        self.reader = StepReader()
         self.tail: Steps | None = None
         self.pairs = 0
         self.broken = Ranges()
@@ -45,7 +44,7 @@ class Successor(Question):
 
     def feed(self, view: View) -> None:
         """Read one batch."""
-        steps = self.reader.read(view)
+        steps = steps_of(view)
         if steps is None or steps.obs is None or steps.next_obs is None or steps.obs.shape[1] != steps.next_obs.shape[1] or not len(steps):
             return
         obs, after = steps.obs, steps.next_obs
@@ -132,7 +131,6 @@ class StuckObservation(Question):
     needs = (("obs", "episode_id"), ("obs", "reward"), ("obs", "terminated"), ("obs", "done"))
 
     def __init__(self) -> None:
-        self.reader = StepReader()
         self.stuck: dict[int, list[float]] = {}
         self.first: dict[int, Floats] = {}
         self.length: dict[int, int] = {}
@@ -142,7 +140,7 @@ class StuckObservation(Question):
 
     def feed(self, view: View) -> None:
         """Read one batch."""
-        steps = self.reader.read(view)
+        steps = steps_of(view)
         if steps is None or steps.obs is None or not len(steps) or len(self.first) > 100_000:
             return
         starts = np.flatnonzero(np.diff(steps.episode, prepend=-1))
@@ -188,7 +186,6 @@ class Returns(Question):
     needs = (("reward", "return"), ("reward",))
 
     def __init__(self) -> None:
-        self.reader = StepReader()
         self.inner: list[tuple[Floats, Floats, Floats, Floats]] = []
         self.over: list[tuple[str, Floats, Floats, Floats, Floats]] = []
         self.stored = 0
@@ -200,7 +197,7 @@ class Returns(Question):
 
     def feed(self, view: View) -> None:
         """Read one batch."""
-        steps = self.reader.read(view)
+        steps = steps_of(view)
         if steps is None or steps.reward is None or len(steps) < 2:
             return
         self.path = self.path or view.path

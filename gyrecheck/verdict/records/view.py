@@ -28,6 +28,8 @@ class View:
         self.rows = batch.rows
         self.records: Ints = np.asarray(batch.records)
         self._cache: dict[tuple[str, str], Any] = {}
+        self.shared: dict[str, Any] = {}
+        """What several questions make of this batch, once (the steps)."""
 
     def column(self, role: str) -> Column | None:
         """The column that plays `role`, or None."""
