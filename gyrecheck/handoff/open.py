@@ -37,6 +37,8 @@ SUFFIXES = {
     ".pickle": "pickle_file",
 }
 """Name endings that are trajectory files, and the reader of each."""
+SEGMENT_STATES = ("ready", "taken", "settled")
+"""Subfolders of a run folder that hold its segments, one for each state of a segment."""
 PACKED = (".gz", ".zst", ".zstd")
 
 
@@ -84,10 +86,14 @@ def folder_files(folder: Path) -> list[Path]:
     A run folder with `ready`, `taken` and `settled` in it gives the segments of all of these; a folder without files of its own gives those
     of its subfolders.
     """
-    own = [path for path in folder.iterdir() if path.is_file() and trajectory_name(path)]
-    if not own:
-        own = [path for path in folder.rglob("*") if path.is_file() and trajectory_name(path) and not _hidden(path, folder)]
-    return sorted(own, key=lambda path: _natural(path.name))
+    states = [folder / name for name in SEGMENT_STATES if (folder / name).is_dir()]
+    found = [path for state in states for path in state.rglob("*") if path.is_file() and trajectory_name(path) and not _hidden(path, folder)]
+    if not found:
+        found = [path for path in folder.iterdir() if path.is_file() and trajectory_name(path)]
+    if not found:
+        found = [path for path in folder.rglob("*") if path.is_file() and trajectory_name(path) and not _hidden(path, folder)]
+    lines = [path for path in found if _suffix(path) != ".json"]  # a lone .json beside segments describes the run
+    return sorted(lines or found, key=lambda path: _natural(path.name))
 
 
 def trajectory_name(path: Path) -> bool:
