@@ -47,7 +47,7 @@ class Settings:
     fsync: bool = option(False, "force every file to the disk before it counts (survives power loss, about 2 ms a segment)")
     max_age: int = option(4, "trainer: drop trajectories older than this many policy versions; 0 = only fresh ones")
     max_age_steps: int = option(0, "trainer: also drop trajectories sampled more than this many steps ago; 0 = no such limit")
-    batch_trajectories: int = option(0, "trainer: trajectories needed for one update; 0 = as many as environments, which one segment always has")
+    batch_trajectories: int = option(0, "trainer: trajectories needed for one update; 0 = one for each environment, as every segment has")
     max_updates: int = option(0, "trainer: end after this many updates; 0 = when no more trajectories come")
     keep_segments: int = option(16, "trainer: settled segments kept for inspection")
     epochs: int = option(4, "trainer: passes over a batch")
