@@ -219,6 +219,11 @@ def _unmet(field: SideField, trainer: DataSide, contract: Contract) -> SidePair:
         return SidePair(None, field, Tier.EXTRA, reason="computed by the trainer")
     if not trainer.source and not field.role:
         return SidePair(None, field, Tier.EXTRA, reason="made on the trainer's side")
+    if field.read is not None and not field.role and field.read.how in {"attribute", "get", "test"}:
+        words = (
+            "read as an attribute, may be the object's own" if field.read.how == "attribute" else "optional: the trainer goes on without it"
+        )
+        return SidePair(None, field, Tier.EXTRA, reason=words)
     if spec is not None and spec.level is Level.RECORD and not trainer.source and field.role in {"length", "attention_mask"}:
         return SidePair(None, field, Tier.EXTRA, reason="made on the trainer's side")
     return SidePair(None, field, Tier.MISSING)

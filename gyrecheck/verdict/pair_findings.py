@@ -28,6 +28,7 @@ class PairFindings:
         self.trainer = trainer
         self.codes = codes
         self.severity = severity
+        self._split = False
 
     def of(self, pairs: tuple[SidePair, ...]) -> tuple[Finding, ...]:
         """All findings, gravest first."""
@@ -81,7 +82,7 @@ class PairFindings:
             yield self._finding("GYR303", message, pair, side="sampling", hint=f"the sampler has: {have}", severity=grade)
             return
         place = f"{read.path}:{read.line}"
-        evidence = (Evidence(path=read.path, line=read.line, label=f"because: read in {read.function}"),)
+        evidence = (Evidence(path=read.path, line=read.line, label=f"because: read in {read.function.replace('|', ' or ')}"),)
         if read.how == "default":
             message = f"`{field.key}` is absent from the sampler's files and filled with {read.default} by the trainer ({place})"
             grade = None if field.role in CORE else Severity.NOTE
@@ -92,6 +93,11 @@ class PairFindings:
             return
         if read.optional:
             return
+        merged = next((f for f in self.sampler.fields if f.role == "done"), None)
+        if merged is not None and field.role in {"terminated", "truncated"} and not self._split:
+            self._split = True
+            message = f"the trainer tells terminated from truncated, the sampler writes one `{merged.key}`: it cannot be split"
+            yield self._finding("GYR309", message, pair, side="sampling", hint="write terminated and truncated apart in the sampler")
         message = f"sampler's files have no `{field.key}`, which the trainer reads ({place})"
         unsure = read.how in {"get", "attribute", "test"} and field.role not in CORE
         hint = f"mend the sampler's writer; it has: {have}"

@@ -231,6 +231,9 @@ class Episodes(Question):
         lengths = Counter(e.length for e in ended)
         longest = max(lengths)
         hits = [e for e in ended if e.length == longest]
+        cut = [e for e in self.episodes.values() if e.length == longest and not (e.terminated or e.done)]
+        if len(cut) >= len(hits):  # as many stop there without any flag: the rollout ends there, not the episode
+            return
         declared = bool(np.isfinite(self.limit)) and longest == self.limit
         varied = len(lengths) >= 2
         if longest < 3 or not ((declared and hits) or (varied and len(hits) >= 3) or (varied and len(hits) == 2 and longest % 10 == 0)):

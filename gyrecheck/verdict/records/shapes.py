@@ -84,6 +84,13 @@ class ShapeJump(Question):
             both = (own > 0) & (theirs > 0)
             if both.any() and float((np.abs(own - theirs)[both] <= 1).mean()) > 0.5:  # noqa: PLR2004
                 return True
+        for other in ("action", "obs"):  # of step records these are vectors, so only lengths that vary together count
+            column = view.column(other)
+            if other == role or column is None or rank(column) == 0:
+                continue
+            theirs = lead(column)
+            if len(np.unique(own[own > 0])) > 2 and float((own == theirs)[own > 0].mean()) > 0.9:  # noqa: PLR2004
+                return True
         return False
 
     def _ranks(self, view: View, first: str, second: str) -> None:
