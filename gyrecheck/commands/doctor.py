@@ -27,7 +27,9 @@ _SHARD_BYTES = 1 << 17
 
 
 def command(
-    folder: Annotated[Path | None, typer.Argument(metavar="[RUN]", help="A recorded run folder; without it only this machine is looked at.")] = None,
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="[RUN]", help="A recorded run folder; without it only this machine is looked at.")
+    ] = None,
     output_format: OutputFormat = None,
     output: Output = None,
     color: Color = ColorWhen.AUTO,
@@ -52,7 +54,15 @@ def command(
         lines += found
         verdicts, not_judged = tuple(docket.verdicts), tuple(docket.not_judged)
         tables = {name: table for name, table in tables_of(run).items() if name == "processes"}
-    report = Report("doctor", (str(folder),) if folder else (), heading=tuple(lines), verdicts=verdicts, tables=tables, summary=_summary(verdicts), not_judged=not_judged)
+    report = Report(
+        "doctor",
+        (str(folder),) if folder else (),
+        heading=tuple(lines),
+        verdicts=verdicts,
+        tables=tables,
+        summary=_summary(verdicts),
+        not_judged=not_judged,
+    )
     finish(report, output_format=output_format, output=output, color=color, quiet=quiet, force=force, fail_on=Severity.ERROR)
 
 
@@ -67,7 +77,9 @@ def _machine(folder: Path) -> list[str]:
     absent = ", ".join(name for name in LIBRARIES if not _version(name))
     kind, at = _file_system(folder)
     usage = shutil.disk_usage(folder)
-    room = f"{usage.free / 2**30:,.1f} GiB free" if usage.free >= _SHARD_BYTES else f"FULL ({usage.free} bytes free): counts would not be recorded"
+    room = f"{usage.free / 2**30:,.1f} GiB free"
+    if usage.free < _SHARD_BYTES:
+        room = f"FULL ({usage.free} bytes free): counts would not be recorded"
     poor = ": mapped counters are not safe here, record on a local disk" if kind in _POOR - {"overlay"} else ""
     writable = "" if os.access(folder, os.W_OK) else "; not writable: counts would not be recorded"
     return [
@@ -91,7 +103,7 @@ def _file_system(folder: Path) -> tuple[str, str]:
         target = str(folder.resolve())
         for line in Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace").splitlines():
             _, point, kind, *_ = line.split()
-            inside = point == "/" or target == point or target.startswith(point + "/")
+            inside = point in {"/", target} or target.startswith(point + "/")
             if inside and len(point) >= len(best[1]):
                 best = (kind, point)
     except (OSError, ValueError):
@@ -116,7 +128,8 @@ def _processes(run: HookedRun) -> tuple[list[str], Docket]:
         )
     idle = [pid for pid in run.reached if pid not in counting]
     if idle:
-        lines.append(f"process    {len(idle)} more reached by the hook, with no library it knows and nothing marked: pid {', '.join(map(str, idle[:8]))}")
+        pids = ", ".join(map(str, idle[:8]))
+        lines.append(f"process    {len(idle)} more reached by the hook, with no library it knows and nothing marked: pid {pids}")
     for event in run.of("hooked"):
         fired, lacking = event.words("fired"), event.words("lacking")
         lines.append(f"hooks      pid {event.pid}: {event.text('module')} {event.text('version')}: {len(fired)} fired, {len(lacking)} absent")

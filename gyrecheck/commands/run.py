@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
@@ -38,9 +39,15 @@ CONTEXT_SETTINGS = {"ignore_unknown_options": True, "allow_interspersed_args": F
 
 
 def command(
-    program: Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="The program and its arguments, e.g. -- python train.py --lr 3e-4.")],
-    record: Annotated[Path | None, typer.Option("--record", help="Keep counters, events and output in this folder; else they are deleted.")] = None,
-    report: Annotated[str, typer.Option("--report", metavar="PATH|-", help="Where the report goes: a file, or - for standard output; else standard error.")] = "",
+    program: Annotated[
+        list[str], typer.Argument(metavar="-- COMMAND...", help="The program and its arguments, e.g. -- python train.py --lr 3e-4.")
+    ],
+    record: Annotated[
+        Path | None, typer.Option("--record", help="Keep counters, events and output in this folder; else they are deleted.")
+    ] = None,
+    report: Annotated[
+        str, typer.Option("--report", metavar="PATH|-", help="A file for the report, or - for standard output; else standard error.")
+    ] = "",
     quiet_child: Annotated[bool, typer.Option("--quiet-child", help="Do not show the program's own output.")] = False,
     output_format: OutputFormat = None,
     topology: TopologyOption = None,
@@ -88,7 +95,8 @@ def command(
         try:
             outcome = Program(program, environment_for(folder, run_id), logs, quiet=quiet_child).run()
         except OSError as error:
-            raise GyreError(f"`{program[0]}` cannot be started: {error.strerror or error}", hint="give the program after `--`, as you would start it") from error
+            hint = "give the program after `--`, as you would start it"
+            raise GyreError(f"`{program[0]}` cannot be started: {error.strerror or error}", hint=hint) from error
         found = _judged(folder, program, outcome.code, laid_out.value if laid_out else "", chosen, extra, tuple(outcome.problems), started)
         level = fail_level(fail_on, settings.fail_on)
         judged = _exit_code(found, level)
@@ -107,10 +115,8 @@ def _folder(record: Path | None) -> tuple[Path, bool]:
         return Path(tempfile.mkdtemp(prefix="gyrecheck-")), False
     if record.is_dir() and any(record.glob("*.shard")):
         raise GyreError(f"{record}: holds the counters of another run", hint="give --record a folder of its own")
-    try:
+    with contextlib.suppress(OSError):  # said once, when the table cannot be written
         record.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        pass  # said once, when the table cannot be written
     return record, True
 
 
@@ -135,7 +141,7 @@ def _judged(
     made = report_of("run", (" ".join(program),), live, logs)
     not_judged = [*made.not_judged, *problems]
     if not run.reached:
-        not_judged.append("the hook was not started in any process (python -I, -S or -E, or no Python program): counts of calls are unknown")
+        not_judged.append("the hook was not started in any process (python -I, -S or -E, or no Python program): calls were not counted")
     elif not run.processes:
         not_judged.append("no process loaded a library that the hook knows, and nothing was marked: there are no counts of calls")
     heading = (f"Program ended with {code} after {time.time() - started:.0f} s", *made.heading)

@@ -1,4 +1,4 @@
-"""What `run`, `doctor` and `ledger` say about a run folder: the verdicts over the hook's data, joined with those over the program's output."""
+"""What `run` says about a run folder: the verdicts over the hook's data, joined with those over the program's output."""
 
 from __future__ import annotations
 
@@ -77,8 +77,9 @@ def merge(first: tuple[Verdict, ...], second: tuple[Verdict, ...]) -> tuple[Verd
     """Verdicts worst first. Of two broken ones with one code and one quantity the graver stays, with the other's evidence."""
     kept: list[Verdict] = []
     for verdict in (*first, *second):
-        twin = next((n for n, k in enumerate(kept) if k.code == verdict.code and k.quantity == verdict.quantity and k.state is verdict.state), None)
-        if twin is None or verdict.state is not State.BROKEN or verdict.message == kept[twin].message or verdict.code != "GYR503":
+        same = (verdict.code, verdict.quantity, verdict.state)
+        twin = next((n for n, k in enumerate(kept) if (k.code, k.quantity, k.state) == same), None)
+        if twin is None or verdict.state is not State.BROKEN or verdict.first != kept[twin].first:
             kept.append(verdict)
             continue
         graver, other = (verdict, kept[twin]) if verdict.severity.rank > kept[twin].severity.rank else (kept[twin], verdict)

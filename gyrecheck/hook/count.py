@@ -184,7 +184,7 @@ def like(wrapper: Any, fn: Callable[P, R]) -> Callable[P, R]:
         try:
             if name != "__defaults__" or wrapper.__code__.co_argcount:
                 setattr(wrapper, name, getattr(fn, name))
-        except Exception:
+        except Exception:  # noqa: S112 - a callable object may lack any of these
             continue
     wrapper.__wrapped__ = fn
     return wrapper  # type: ignore[no-any-return]

@@ -68,13 +68,13 @@ class Environments:
         for kind in _below(base):
             self.wrap(kind)
         given = base.__dict__.get("__init_subclass__")
-        wrap = self.wrap
+        wrap, above = self.wrap, super
 
         def __init_subclass__(cls: type, **named: Any) -> None:  # noqa: N807 - the method of that name
             if given is not None:
                 given.__get__(None, cls)(**named)
             else:
-                super(base, cls).__init_subclass__(**named)
+                above(base, cls).__init_subclass__(**named)
             wrap(cls)
 
         try:
@@ -130,11 +130,14 @@ class Environments:
 
     def _own(self, module: Any) -> bool:
         file = getattr(module, "__file__", None)
-        return bool(file) and not file.startswith(self.foreign) and "site-packages" not in file and "/gyrecheck/hook/" not in file
+        if not isinstance(file, str) or file.startswith(self.foreign):
+            return False
+        return "site-packages" not in file and "/gyrecheck/hook/" not in file
 
 
 def _below(base: type) -> list[type]:
-    found, queue = [], [base]
+    found: list[type] = []
+    queue: list[type] = [base]
     while queue:
         for kind in queue.pop().__subclasses__():
             if kind not in found:

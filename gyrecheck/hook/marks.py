@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextvars import Token
     from types import TracebackType
-    from typing import ParamSpec, TypeVar, overload
+    from typing import Any, ParamSpec, TypeVar, overload
 
     P = ParamSpec("P")
     R = TypeVar("R")
@@ -78,20 +78,25 @@ if TYPE_CHECKING:
     def sampling(name: str = "") -> _Sampling: ...
     @overload
     def sampling(name: Callable[P, R]) -> Callable[P, R]: ...
+    def sampling(name: Any = "") -> Any:
+        """Mark the sampling entry; see below."""
+
     @overload
     def training(name: str = "") -> _Training: ...
     @overload
     def training(name: Callable[P, R]) -> Callable[P, R]: ...
+    def training(name: Any = "") -> Any:
+        """Mark the update entry; see below."""
 
+else:
 
-def sampling(name: str | Callable[P, R] = "") -> _Sampling | Callable[P, R]:
-    """Mark the sampling entry: `@sampling`, `@sampling("rollout")` or `with sampling("rollout"):`; each call or entry counts one."""
-    return _Sampling(name) if isinstance(name, str) else _Sampling()(name)
+    def sampling(name=""):  # noqa: ANN001, ANN201 - typed above
+        """Marks the sampling entry: `@sampling`, `@sampling("rollout")` or `with sampling("rollout"):`; each call or entry counts one."""
+        return _Sampling(name) if isinstance(name, str) else _Sampling()(name)
 
-
-def training(name: str | Callable[P, R] = "") -> _Training | Callable[P, R]:
-    """Mark the update entry, as `sampling` does the other side."""
-    return _Training(name) if isinstance(name, str) else _Training()(name)
+    def training(name=""):  # noqa: ANN001, ANN201 - typed above
+        """Mark the update entry, as `sampling` does the other side."""
+        return _Training(name) if isinstance(name, str) else _Training()(name)
 
 
 def ledger(**totals: int) -> None:

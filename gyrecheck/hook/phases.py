@@ -117,7 +117,7 @@ class Phases:
             pass
 
     def _judge_graphs(self) -> None:
-        """An update has passed since these forwards were recorded while sampling: did any backward pass come back to them?"""
+        """An update has passed since these forwards were recorded while sampling; say which a backward pass came back to."""
         unused = [mark for mark in self.waiting if not self.used[mark]]
         if self.waiting:
             self.runtime.events.write("graphs", used=len(self.waiting) - len(unused), unused=len(unused), site=self.graph_site)

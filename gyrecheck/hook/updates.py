@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gyrecheck.hook.runtime import Runtime
 
 FIRST = 64
-"""Steps of one optimizer on a device other than the CPU whose gradients are looked at; then every 64th, since a look waits for the device."""
+"""Steps of one optimizer whose gradients are looked at on a device other than the CPU; then every 64th: a look waits for it."""
 
 
 class OptimizerState:

@@ -28,7 +28,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Environments:
-    """What makes a class an environment: one method of each list, and no base of `never`. `copies`: attributes that count the envs of a batch."""
+    """What makes a class an environment: one method of each list, and no base of `never`. `copies`: attributes that count envs."""
 
     step: tuple[str, ...]
     reset: tuple[str, ...]

@@ -18,7 +18,7 @@ def place_at(site: str) -> Place | None:
 
 def shorter(path: str) -> str:
     """A path relative to the working directory where it lies below it."""
-    if not os.path.isabs(path):
+    if not path.startswith("/"):
         return path
     relative = os.path.relpath(path)
     return path if relative.startswith("..") else relative

@@ -11,7 +11,8 @@ def judge_reach(run: HookedRun, unhooked: dict[str, str], docket: Docket) -> Non
     """Enter libraries without hooks, names that a library lacks, and facts that were lost; `unhooked` says why for each library."""
     loaded = {name for event in run.of("end") for name in event.words("unhooked")}
     for name in sorted(loaded):
-        _enter(docket, f"{name} was loaded and is not hooked: {unhooked.get(name, 'unknown to the table of names')}", "libraries_not_hooked", name)
+        reason = unhooked.get(name, "unknown to the table of names")
+        _enter(docket, f"{name} was loaded and is not hooked: {reason}", "libraries_not_hooked", name)
     lacking = {(e.text("module"), e.text("version"), e.words("lacking")) for e in run.of("hooked") if e.words("lacking")}
     for module, version, names in sorted(lacking):
         _enter(docket, f"{module} {version} has no {', '.join(names)}: what they show is not seen", "names_absent", ", ".join(names))

@@ -8,6 +8,7 @@ architecture with another acting one (self-play), nothing is said.
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import pairwise
 
 from gyrecheck.model.finding import Severity, State
 from gyrecheck.model.live import HookedRun, HookEvent
@@ -230,7 +231,7 @@ def _versions(run: HookedRun, docket: Docket) -> None:
     """Versions given to publish() and load(), against the weights that came with them."""
     published = {int(e.number("version")): e for e in run.of("publish") if e.text("fp")}
     ordered = [published[v] for v in sorted(published)]
-    same = [b for a, b in zip(ordered, ordered[1:], strict=False) if a.text("fp") == b.text("fp")]
+    same = [b for a, b in pairwise(ordered) if a.text("fp") == b.text("fp")]
     if same:
         docket.add(
             "GYR423",

@@ -1,3 +1,4 @@
+# ruff: noqa: INP001 - the name is Python's, the folder stands on PYTHONPATH
 """First on PYTHONPATH of a hooked program and of its children: starts the hook, then lets the program's own sitecustomize run.
 
 Whatever goes wrong here is one line on stderr at most; the program starts as if nothing had been there.
@@ -38,6 +39,6 @@ def _chain() -> None:
 
 try:
     _start()
-except Exception as _error:  # noqa: BLE001 - nothing of the hook may stop the program
+except Exception as _error:
     sys.stderr.write(f"gyrecheck: not hooked: {type(_error).__name__}: {_error}\n")
 _chain()
