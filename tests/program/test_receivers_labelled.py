@@ -10,6 +10,7 @@ from gyrecheck.model.facts import Module
 from gyrecheck.model.finding import Confidence
 from gyrecheck.program.program import Program
 from gyrecheck.rulebook.lexicon import load_lexicon
+from gyrecheck.rulebook.lint_words import load_lint_words
 from gyrecheck.rulebook.regions import load_regions
 from gyrecheck.source.read import read_source
 
@@ -32,7 +33,7 @@ def answers() -> dict[tuple[str, int], tuple[str, str]]:
     """(file, line) -> (method, role that is surely known or `-`) of the outermost labelled call of each line."""
     modules = tuple(read_source(path.read_bytes(), path.name) for path in sorted(FOLDER.glob("*.py")))
     assert all(isinstance(module, Module) for module in modules)
-    program = Program(tuple(m for m in modules if isinstance(m, Module)), load_lexicon(), load_regions())
+    program = Program(tuple(m for m in modules if isinstance(m, Module)), load_lexicon(), load_regions(), load_lint_words())
     first: dict[tuple[str, int], tuple[int, str, str]] = {}
     for fn in program.functions:
         roles = {r.call: r.role for r in program.calls.roles[fn.number] if r.confidence is not Confidence.HINT}
