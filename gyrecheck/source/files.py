@@ -51,7 +51,8 @@ def _walk(folder: Path, exclude: tuple[str, ...]) -> list[Path]:
     out: list[Path] = []
     for at, folders, files in os.walk(folder):
         folders[:] = sorted(f for f in folders if f not in _LEFT_OUT and not f.endswith(".egg-info") and not _excluded(f, exclude))
-        out.extend(Path(at, name) for name in files if name.endswith(SUFFIXES) and not name.endswith(".pyi"))
+        named = (Path(at, name) for name in files if name.endswith(SUFFIXES) and not name.endswith(".pyi"))
+        out.extend(path for path in named if path.is_file() or not path.exists())  # a pipe or device would be waited for
     return out
 
 

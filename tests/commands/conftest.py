@@ -18,13 +18,19 @@ class Done:
     err: str
 
 
+@pytest.fixture(scope="session")
+def cache_folder(tmp_path_factory):
+    """One cache for all of these tests: the rule files are compiled once."""
+    return tmp_path_factory.mktemp("cache")
+
+
 @pytest.fixture
-def run(tmp_path, monkeypatch, capsys):
-    """`run("lint", "a.py", given=b"…")` in an empty folder, with a cache folder of its own."""
+def run(tmp_path, monkeypatch, capsys, cache_folder):
+    """`run("lint", "a.py", given=b"…")` in an empty folder, with a cache folder apart from the user's."""
     folder = tmp_path / "work"
     folder.mkdir()
     monkeypatch.chdir(folder)
-    monkeypatch.setenv("GYRECHECK_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("GYRECHECK_CACHE_DIR", str(cache_folder))
     for name in ("NO_COLOR", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)
 
