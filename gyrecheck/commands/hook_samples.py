@@ -22,7 +22,7 @@ from gyrecheck.rulebook.codes import Sample
 from gyrecheck.rulebook.hook_table import compiled
 
 _FORKING = """
-import importlib.util, json, os, sys, types
+import atexit, importlib.util, json, os, sys, types
 with_torch = importlib.util.find_spec("torch")
 if with_torch:
     import torch, torch.distributions, torch.optim, torch.utils.data
@@ -48,8 +48,19 @@ launch.start(folder)
 module = types.ModuleType("__main__")
 module.__file__ = ask["script"]
 sys.modules["__main__"] = module
-with open(ask["script"], encoding="utf-8") as file:
-    exec(compile(file.read(), ask["script"], "exec"), module.__dict__)
+code = 0
+try:
+    with open(ask["script"], encoding="utf-8") as file:
+        exec(compile(file.read(), ask["script"], "exec"), module.__dict__)
+except SystemExit as end:
+    code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+except BaseException:
+    code = 1
+    sys.excepthook(*sys.exc_info())
+atexit._run_exitfuncs()
+sys.stdout.flush()
+sys.stderr.flush()
+os._exit(code)  # taking down an interpreter with a large library loaded costs more than the program
 """
 
 
@@ -94,13 +105,15 @@ def _forking() -> Forking:
 
 def judge_script(script: Path, folder: Path, topology: str = "") -> tuple[int, Report]:
     """One program under the hook: its exit code, and the report of `gyrecheck run`."""
-    from gyrecheck.commands.run_report import judge_hook, judge_logs, report_of
+    from gyrecheck.commands.run_report import judge_hook, judge_logs, judge_printed, report_of
     from gyrecheck.stream.shards import read_run
 
-    code = _forking().run(script, folder)
+    code = _forking().run(script.absolute(), folder)
     run = read_run(folder) or HookedRun(str(folder))
     live = judge_hook(run, topology=topology)
-    return code, report_of("run", (script.name,), live, judge_logs(folder, run, topology=live.topology))
+    return code, report_of(
+        "run", (script.name,), live, judge_logs(folder, run, topology=live.topology), judge_printed(folder, topology=live.topology)
+    )
 
 
 def prove(sample: Sample) -> tuple[tuple[str, int], ...]:

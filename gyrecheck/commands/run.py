@@ -97,7 +97,8 @@ def command(
         except OSError as error:
             hint = "give the program after `--`, as you would start it"
             raise GyreError(f"`{program[0]}` cannot be started: {error.strerror or error}", hint=hint) from error
-        found = _judged(folder, program, outcome.code, laid_out.value if laid_out else "", chosen, extra, tuple(outcome.problems), started)
+        declared = laid_out.value if laid_out else ""
+        found = _judged(folder, program, outcome.code, declared, chosen, extra, tuple(outcome.problems), started, kept=kept)
         level = fail_level(fail_on, settings.fail_on)
         judged = _exit_code(found, level)
         _deliver(found, judged, name, report, color, force=force)
@@ -129,16 +130,20 @@ def _judged(
     extra: Path | None,
     problems: tuple[str, ...],
     started: float,
+    *,
+    kept: bool,
 ) -> Report:
     import dataclasses
 
-    from gyrecheck.commands.run_report import judge_hook, judge_logs, report_of
+    from gyrecheck.commands.run_report import judge_hook, judge_logs, judge_printed, placed, report_of
     from gyrecheck.stream.shards import read_run
 
     run = read_run(folder) or HookedRun(str(folder))
     live = judge_hook(run, topology=topology, chosen=chosen, extra=extra)
     logs = judge_logs(folder, run, topology=live.topology, chosen=chosen, extra=extra)
-    made = report_of("run", (" ".join(program),), live, logs)
+    printed = judge_printed(folder, topology=live.topology, chosen=chosen, extra=extra)
+    made = report_of("run", (" ".join(program),), live, logs, printed)
+    made = made if kept else placed(made, folder)
     not_judged = [*made.not_judged, *problems]
     if not run.reached:
         not_judged.append("the hook was not started in any process (python -I, -S or -E, or no Python program): calls were not counted")

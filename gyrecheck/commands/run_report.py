@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from pathlib import Path
 
@@ -12,10 +13,12 @@ from gyrecheck.rulebook.hook_table import load_hook_table
 from gyrecheck.rulebook.thresholds import load_thresholds
 from gyrecheck.stream.logs import Ask, open_log, read_logs
 from gyrecheck.stream.open_log import find_logs
+from gyrecheck.stream.self_checks import read_measured
 from gyrecheck.stream.shards import events_of
 from gyrecheck.verdict.judge import Judgement, judge
 from gyrecheck.verdict.live import LiveJudgement, judge_live
-from gyrecheck.verdict.ruling import Rules
+from gyrecheck.verdict.ruling import Docket, Rules
+from gyrecheck.verdict.self_checks import judge_self_checks
 from gyrecheck.verdict.tally import Tally
 
 OUTPUTS = ("stdout.log", "stderr.log")
@@ -51,9 +54,37 @@ def judge_hook(
     return judge_live(run, Rules(load_codes(extra), load_thresholds(), topology, chosen), load_hook_table())
 
 
-def report_of(command: str, inputs: tuple[str, ...], live: LiveJudgement, logs: Judgement | None) -> Report:
+def judge_printed(
+    folder: Path, *, topology: str = "", chosen: frozenset[str] | None = None, extra: Path | None = None
+) -> tuple[Verdict, ...]:
+    """The verdicts over what the program measured of itself and printed."""
+    checks = load_hook_table().self_checks
+    docket = Docket(Rules(load_codes(extra), load_thresholds(), topology, chosen))
+    for name in OUTPUTS:
+        with contextlib.suppress(OSError):
+            judge_self_checks(read_measured(folder / name, checks.names), checks.most, docket)
+    return tuple(docket.verdicts)
+
+
+def placed(report: Report, folder: Path) -> Report:
+    """The report with the program's output named `stdout` and `stderr`: its files are gone when nobody reads this."""
+    names = {str(folder / name): name.removesuffix(".log") for name in OUTPUTS}
+
+    def moved(verdict: Verdict) -> Verdict:
+        first, evidence = verdict.first, verdict.evidence
+        if first is not None and first.path in names:
+            first = dataclasses.replace(first, path=names[first.path])
+        evidence = tuple(dataclasses.replace(e, path=names.get(e.path, e.path)) for e in evidence)
+        return dataclasses.replace(verdict, first=first, evidence=evidence)
+
+    return dataclasses.replace(report, verdicts=tuple(moved(v) for v in report.verdicts))
+
+
+def report_of(
+    command: str, inputs: tuple[str, ...], live: LiveJudgement, logs: Judgement | None, printed: tuple[Verdict, ...] = ()
+) -> Report:
     """Both judgements as one report; a fault that both see is told once, by the graver of the two."""
-    verdicts = merge(live.verdicts, logs.verdicts if logs else ())
+    verdicts = merge(live.verdicts, (*printed, *(logs.verdicts if logs else ())))
     broken = [v for v in verdicts if v.state is State.BROKEN]
     counted = {level: sum(v.severity is level for v in broken) for level in (Severity.ERROR, Severity.WARNING, Severity.NOTE)}
     words = ", ".join(f"{n} {level.value}{'s' if n > 1 else ''}" for level, n in counted.items() if n)

@@ -53,12 +53,12 @@ class Updates:
         self.schedules: weakref.WeakKeyDictionary[Any, list[int]] = weakref.WeakKeyDictionary()
         self.steps = 0
         """Steps of all optimizers of this process: the policy version as the hook counts it."""
-        self.backwards = 0
+        self.backwards = self.sampled_backwards = 0
         self.token: Token[str] | None = None
         runtime.renewers.append(self._renew)
 
     def _renew(self) -> None:
-        self.steps = self.backwards = 0
+        self.steps = self.backwards = self.sampled_backwards = 0
         for state in self.optimizers.values():
             state.steps = state.looked = 0
             state.counts.clear()
@@ -115,6 +115,12 @@ class Updates:
         """Before a backward pass."""
         self.backwards += 1
         self.runtime.cells["backward_calls"][0] += 1
+        runtime = self.runtime
+        if runtime.sampling_codes and (under := side.find_under(runtime.sampling_codes)) is not None:
+            self.sampled_backwards += 1
+            if self.sampled_backwards & (self.sampled_backwards - 1) == 0:
+                path = side.path_to(under, 2, runtime.libraries)
+                runtime.events.write("sampling_backward", n=self.sampled_backwards, path=path)
         for optimizer, state in tuple(self.optimizers.items()):
             if state.stepped_uncleared:
                 if _size(held_by(optimizer), first=True) == "some":

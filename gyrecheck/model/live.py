@@ -71,6 +71,17 @@ class HookEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class Measured:
+    """Numbers that a program printed behind a name, once for each round or so; `line` is 1-based in `path`."""
+
+    name: str
+    values: tuple[float, ...]
+    path: str
+    line: int
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class HookedRun:
     """All shards and events of a run folder. `reached` are the pids in which the hook was started at all."""
 

@@ -53,6 +53,14 @@ class HookLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class SelfChecks:
+    """Names under which a program prints what must be 0: those that hold all words of one of `names`."""
+
+    most: float
+    names: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class HookTable:
     """All of `rules/hooks.toml`."""
 
@@ -62,6 +70,7 @@ class HookTable:
     bases: tuple[Target, ...]
     environments: Environments
     limits: HookLimits
+    self_checks: SelfChecks
     horizons: dict[str, str]
     libraries: tuple[str, ...]
     unhooked: dict[str, str]

@@ -86,6 +86,41 @@ def judge_acting(run: HookedRun, limits: HookLimits, docket: Docket) -> None:
         )
 
 
+def judge_backwards(run: HookedRun, docket: Docket) -> None:
+    """Enter backward passes below a sampling frame, and those of a process that samples and holds no optimizer."""
+    under = run.of("sampling_backward")
+    if under:
+        sites = [place for word in under[0].words("path") if (place := place_at(word))]
+        amount = sum(max(e.number("n") for e in under if e.pid == pid) for pid in {e.pid for e in under})
+        docket.add(
+            "GYR101",
+            State.BROKEN,
+            f"a backward pass runs below a sampling call, at least {count(amount)} times: "
+            + " > ".join(word.rpartition(" ")[2] for word in under[0].words("path")),
+            quantity="backward_calls_under_sampling",
+            value=amount,
+            unit="call",
+            first=_innermost(sites),
+            because=[Because(site) for site in sites],
+            hint="act under torch.no_grad(), and leave the gradient to the training side",
+        )
+    holding = {e.pid for e in run.of("optimizer")}
+    for process in run.processes:
+        passes = process.cells.get("backward_calls", 0)
+        if process.calls("S") and passes and process.pid not in holding and not process.cells.get("optimizer_steps"):
+            docket.add(
+                "GYR101",
+                State.BROKEN,
+                f"process {process.pid} samples ({count(process.calls('S'))} calls), holds no optimizer, and made "
+                f"{count(passes)} backward passes: their gradients train nothing there",
+                quantity="backward_calls_in_sampling_process",
+                value=passes,
+                unit="call",
+                hint="act under torch.no_grad(), and leave the gradient to the training side",
+                at_most=Severity.WARNING,  # workers that compute gradients for another process are a known design
+            )
+
+
 def judge_coupling(run: HookedRun, docket: Docket) -> str:
     """Enter whether sample and update calls grow one to one and in turns; the sentence for the report otherwise."""
     marked = bool(run.calls("S", marked=True) and run.calls("T", marked=True))
