@@ -9,7 +9,23 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gyrecheck.commands.options import (
-    Color, ColorWhen, Config, ExitZero, FailOnOption, Force, Ignore, Output, OutputFormat, Quiet, Select, Undecided, UndecidedAs, Verbose, fail_level, finish, write_file,
+    Color,
+    ColorWhen,
+    Config,
+    ExitZero,
+    FailOnOption,
+    Force,
+    Ignore,
+    Output,
+    OutputFormat,
+    Quiet,
+    Select,
+    Undecided,
+    UndecidedAs,
+    Verbose,
+    fail_level,
+    finish,
+    write_file,
 )  # fmt: skip
 
 if TYPE_CHECKING:
@@ -17,11 +33,19 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Compare the fields that the sampler writes and the trainer reads.")
 _PANEL = "Handoff"
-Files = Annotated[list[Path], typer.Argument(help="Trajectory files, or folders with the segments of a run.", metavar="FILE...", show_default=False)]
-Field = Annotated[list[str] | None, typer.Option("--field", metavar="ROLE=KEY", help="Which key plays a role, e.g. logprob=lp.", rich_help_panel=_PANEL)]
+Files = Annotated[
+    list[Path], typer.Argument(help="Trajectory files, or folders with the segments of a run.", metavar="FILE...", show_default=False)
+]
+Field = Annotated[
+    list[str] | None, typer.Option("--field", metavar="ROLE=KEY", help="Which key plays a role, e.g. logprob=lp.", rich_help_panel=_PANEL)
+]
 Schema = Annotated[Path | None, typer.Option("--schema", help="The project's own contract (TOML).", rich_help_panel=_PANEL)]
-WriteSchema = Annotated[Path | None, typer.Option("--write-schema", help="Write a contract inferred from these files.", rich_help_panel=_PANEL)]
-Episode = Annotated[str, typer.Option("--episode", metavar="ID", help="Print one whole episode first; `first` for the first one.", rich_help_panel=_PANEL)]
+WriteSchema = Annotated[
+    Path | None, typer.Option("--write-schema", help="Write a contract inferred from these files.", rich_help_panel=_PANEL)
+]
+Episode = Annotated[
+    str, typer.Option("--episode", metavar="ID", help="Print one whole episode first; `first` for the first one.", rich_help_panel=_PANEL)
+]
 
 
 @app.command()

@@ -44,7 +44,13 @@ def field_options(given: list[str] | None) -> dict[str, str]:
 
 
 def show_report(
-    files: Sequence[Path], fields: Mapping[str, str], *, schema: Path | None = None, config: Path | None = None, episode: str = "", verbose: int = 0
+    files: Sequence[Path],
+    fields: Mapping[str, str],
+    *,
+    schema: Path | None = None,
+    config: Path | None = None,
+    episode: str = "",
+    verbose: int = 0,
 ) -> tuple[Report, str]:
     """The table of keys and a schema inferred from it.
 
@@ -110,7 +116,11 @@ def check_report(
     tables = {"contract": contract_table(contract, seen, findings)}
     if judged.table is not None:
         tables["ratio"] = judged.table
-    verdicts = (judged.verdict,) if judged.verdict is not None and judged.verdict.state is not State.BROKEN and judged.verdict.code in chosen else ()
+    verdicts = (
+        (judged.verdict,)
+        if judged.verdict is not None and judged.verdict.state is not State.BROKEN and judged.verdict.code in chosen
+        else ()
+    )
     grave = [f for f in findings if f.severity is not Severity.NOTE]
     report = Report(
         command="handoff check",
@@ -149,7 +159,9 @@ def contract_table(contract: Contract, seen: Sequence[FieldSeen], findings: Sequ
     wrong: dict[str, list[str]] = {}
     for finding in findings:
         if finding.field and finding.severity is not Severity.NOTE:
-            wrong.setdefault(finding.field, []).append(f"{finding.code} {finding.name}" + (f" at {finding.records}" if finding.records else ""))
+            wrong.setdefault(finding.field, []).append(
+                f"{finding.code} {finding.name}" + (f" at {finding.records}" if finding.records else "")
+            )
     rows: list[tuple[Scalar, ...]] = []
     for field in seen:
         role = field.role or ("" if field.key.startswith("header.") else "-")
@@ -251,7 +263,9 @@ class _Episode:
                     return
                 continue
             self._name = name if self._name is None else self._name
-            self._rows.append((int(batch.records[row]), *(example(batch.columns[k], row) if k in batch.columns else "" for k in self._keys)))
+            self._rows.append(
+                (int(batch.records[row]), *(example(batch.columns[k], row) if k in batch.columns else "" for k in self._keys))
+            )
             ended = any(example(batch.columns[end], row) in {"true", "1"} for end in ends if end in batch.columns)
             if len(self._rows) >= self.LIMIT or (ended and names is None):
                 self.complete = True
@@ -261,7 +275,9 @@ class _Episode:
         if not self._rows:
             raise GyreError(f"--episode {self.wanted}: no record has this episode", hint="--episode first prints the first one")
         note = f"only the first {self.LIMIT} steps" if len(self._rows) >= self.LIMIT else ""
-        return Table(("record", *self._keys), tuple(self._rows), title=f"episode {self._name if self._name is not None else 'first'}", note=note)
+        return Table(
+            ("record", *self._keys), tuple(self._rows), title=f"episode {self._name if self._name is not None else 'first'}", note=note
+        )
 
 
 def prove(sample: Sample) -> tuple[tuple[str, int], ...]:

@@ -56,16 +56,55 @@ def column_of_array(key: str, array: npt.NDArray[Any], dtype: str = "") -> Colum
     if array.dtype.kind in "US":
         texts = tuple(str(x) if array.dtype.kind == "U" else bytes(x).decode("utf-8", "replace") for x in array.reshape(-1))
         flat: npt.NDArray[Any] = np.full(len(texts), np.nan)
-        return Column(key, Kind.TEXT, name, rows, state, np.zeros(rows, np.int32), (shape,), np.full(rows, size), flat, np.zeros(rows, np.int8), (Kind.TEXT,), texts)
+        return Column(
+            key,
+            Kind.TEXT,
+            name,
+            rows,
+            state,
+            np.zeros(rows, np.int32),
+            (shape,),
+            np.full(rows, size),
+            flat,
+            np.zeros(rows, np.int8),
+            (Kind.TEXT,),
+            texts,
+        )
     if array.dtype.kind not in "biuf":
         zeros = np.zeros(rows, np.int64)
-        return Column(key, Kind.OBJECT, name, rows, state, np.zeros(rows, np.int32), ((),), zeros, np.zeros(0), np.zeros(rows, np.int8), (Kind.OBJECT,))
+        return Column(
+            key,
+            Kind.OBJECT,
+            name,
+            rows,
+            state,
+            np.zeros(rows, np.int32),
+            ((),),
+            zeros,
+            np.zeros(0),
+            np.zeros(rows, np.int8),
+            (Kind.OBJECT,),
+        )
     kind = {"b": Kind.BOOL, "i": Kind.INT, "u": Kind.INT, "f": Kind.FLOAT}[array.dtype.kind]
     flat = native(array).reshape(-1)
-    return Column(key, kind, name, rows, state, np.zeros(rows, np.int32), (shape,), np.full(rows, size, np.int64), flat, np.zeros(rows, np.int8), (kind,))
+    return Column(
+        key,
+        kind,
+        name,
+        rows,
+        state,
+        np.zeros(rows, np.int32),
+        (shape,),
+        np.full(rows, size, np.int64),
+        flat,
+        np.zeros(rows, np.int8),
+        (kind,),
+    )
 
 
-def column_of_ragged(key: str, flat: npt.NDArray[Any], counts: npt.NDArray[np.int64], state: npt.NDArray[np.int8] | None = None, dtype: str = "") -> Column:
+def column_of_ragged(
+    key: str, flat: npt.NDArray[Any], counts: npt.NDArray[np.int64], state: npt.NDArray[np.int8] | None = None, dtype: str = ""
+) -> Column:
     """A column of one list a row from all values behind each other and the rows' lengths; `state` as in `Column` (default: all present)."""
     rows = len(counts)
     states = np.full(rows, int(State.PRESENT), np.int8) if state is None else state
@@ -100,8 +139,15 @@ def _numbers(values: list[Any], types: set[type]) -> tuple[npt.NDArray[Any], Kin
         try:
             return np.array(values, np.int64), Kind.INT
         except OverflowError:
-            return np.array([float(v) for v in values]), Kind.INT
+            return np.array([_as_float(v) for v in values]), Kind.INT
     return np.array(values, np.float64), Kind.FLOAT
+
+
+def _as_float(value: Any) -> float:  # noqa: ANN401 - a Python number of any size
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
 
 
 def _nested(values: list[Any], depth: int) -> tuple[tuple[Shape, ...], npt.NDArray[np.int32], npt.NDArray[np.int64], list[Any]]:
@@ -160,7 +206,13 @@ def _mixed(values: list[Any], depth: int) -> tuple[tuple[Shape, ...], npt.NDArra
 
 
 def _assemble(
-    key: str, rows: int, state: npt.NDArray[np.int8], shape_of: npt.NDArray[np.int32], shapes: tuple[Shape, ...], counts: npt.NDArray[np.int64], scalars: list[Any]
+    key: str,
+    rows: int,
+    state: npt.NDArray[np.int8],
+    shape_of: npt.NDArray[np.int32],
+    shapes: tuple[Shape, ...],
+    counts: npt.NDArray[np.int64],
+    scalars: list[Any],
 ) -> Column:
     types = set(map(type, scalars))
     if len(types) == 1 and types <= {bool, int, float}:
@@ -174,13 +226,13 @@ def _assemble(
     numeric = types & {bool, int, float}
     if numeric and types <= {bool, int, float, type(None)}:
         number = bool if numeric == {bool} and holes is None else float
-        flat = np.array([np.nan if v is None else v for v in scalars], np.float64 if number is float else np.bool_)
+        flat = np.array([np.nan if v is None else _as_float(v) for v in scalars], np.float64 if number is float else np.bool_)
         if numeric == {int} and holes is None:
             flat, _ = _numbers(scalars, {int})
     else:
-        flat = np.array([float(v) if isinstance(v, (bool, int, float)) else np.nan for v in scalars], np.float64)
+        flat = np.array([_as_float(v) if isinstance(v, (bool, int, float)) else np.nan for v in scalars], np.float64)
     texts = tuple(v if isinstance(v, str) else None for v in scalars) if str in types else None
-    ranked = sorted({k for k in kinds_seen if k is not Kind.NONE} or {Kind.NONE}, key=_RANK.index)
+    ranked = sorted({k for k in kinds_seen if k is not Kind.NONE} | ({Kind.NONE} if types == {type(None)} else set()), key=_RANK.index)
     kind_of = _row_kinds(scalars, counts, ranked) if len(ranked) > 1 else np.zeros(rows, np.int8)
     merged = set(ranked)
     kind = ranked[0] if len(ranked) == 1 else Kind.FLOAT if merged == {Kind.INT, Kind.FLOAT} else Kind.MIXED

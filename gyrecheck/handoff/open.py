@@ -87,7 +87,9 @@ def folder_files(folder: Path) -> list[Path]:
     of its subfolders.
     """
     states = [folder / name for name in SEGMENT_STATES if (folder / name).is_dir()]
-    found = [path for state in states for path in state.rglob("*") if path.is_file() and trajectory_name(path) and not _hidden(path, folder)]
+    found = [
+        path for state in states for path in state.rglob("*") if path.is_file() and trajectory_name(path) and not _hidden(path, folder)
+    ]
     if not found:
         found = [path for path in folder.iterdir() if path.is_file() and trajectory_name(path)]
     if not found:
@@ -127,9 +129,18 @@ def reader_of(path: Path) -> str:
     if known in {"jsonl", "json_file", "csv_file"}:
         return known
     if known is not None:
-        wanted = {"npz": "numpy", "safetensors_file": "safetensors", "arrow": "Arrow or Parquet", "torch_file": "torch", "hdf5": "HDF5", "pickle_file": "pickle"}[known]
+        wanted = {
+            "npz": "numpy",
+            "safetensors_file": "safetensors",
+            "arrow": "Arrow or Parquet",
+            "torch_file": "torch",
+            "hdf5": "HDF5",
+            "pickle_file": "pickle",
+        }[known]
         found = f"begins with {head[:8]!r}" if head else "is empty"
-        raise GyreError(f"{path}: is named {suffix} and {found}; expected a {wanted} file", hint="is it whole, and not a pointer to large-file storage?")
+        raise GyreError(
+            f"{path}: is named {suffix} and {found}; expected a {wanted} file", hint="is it whole, and not a pointer to large-file storage?"
+        )
     if head.lstrip()[:1] in {b"{", b"["}:
         return "jsonl"
     raise GyreError(f"{path}: is no trajectory file that can be read", hint="known endings: " + ", ".join(SUFFIXES))

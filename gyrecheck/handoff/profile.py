@@ -47,7 +47,13 @@ class _Field:
         self.values += int(counts.sum())
         if present.any():
             self.dtypes.setdefault(column.dtype)
-            shown = np.unique(np.asarray(column.kind_of)[present & (counts > 0)]) if len(column.kinds) > 1 else [0] if (counts > 0).any() or column.kind is Kind.OBJECT else []
+            shown = (
+                np.unique(np.asarray(column.kind_of)[present & (counts > 0)])
+                if len(column.kinds) > 1
+                else [0]
+                if (counts > 0).any() or column.kind is Kind.OBJECT
+                else []
+            )
             self.kinds.update({column.kinds[int(at)]: None for at in shown})
             self._shapes(np.asarray(batch.records), column, of)
             self.empty += int((present & (counts == 0) & (of >= 0) & np.array([0 in s for s in column.shapes] + [False])[of]).sum())
@@ -57,7 +63,9 @@ class _Field:
             self.holes += len(np.asarray(column.holes))
         self._numbers(column)
 
-    def _shapes(self, records: np.ndarray[tuple[int], np.dtype[np.int64]], column: Column, of: np.ndarray[tuple[int], np.dtype[np.int32]]) -> None:
+    def _shapes(
+        self, records: np.ndarray[tuple[int], np.dtype[np.int64]], column: Column, of: np.ndarray[tuple[int], np.dtype[np.int32]]
+    ) -> None:
         if len(column.shapes) == 1:
             rows = of >= 0
             self._shape(column.shapes[0], int(rows.sum()), int(records[int(rows.argmax())]))
@@ -115,7 +123,9 @@ class _Field:
 
     def seen(self, rows: int, role: str) -> FieldSeen:
         kinds = list(self.kinds)
-        kind = Kind.NONE if not kinds else kinds[0] if len(kinds) == 1 else Kind.FLOAT if set(kinds) == {Kind.INT, Kind.FLOAT} else Kind.MIXED
+        kind = (
+            Kind.NONE if not kinds else kinds[0] if len(kinds) == 1 else Kind.FLOAT if set(kinds) == {Kind.INT, Kind.FLOAT} else Kind.MIXED
+        )
         return FieldSeen(
             key=self.key,
             role=role,

@@ -24,7 +24,11 @@ MAX_NEST = 8
 
 
 def batch_of_records(
-    path: str, records: list[dict[str, Any]], numbers: npt.NDArray[np.int64], opened: frozenset[str], header: Mapping[str, Scalar] | None = None
+    path: str,
+    records: list[dict[str, Any]],
+    numbers: npt.NDArray[np.int64],
+    opened: frozenset[str],
+    header: Mapping[str, Scalar] | None = None,
 ) -> RecordBatch:
     """The batch of `records`, whose 1-based numbers are `numbers`; `header` values become columns `header.<key>` too.
 
@@ -33,7 +37,9 @@ def batch_of_records(
     """
     names = dict.fromkeys(key for record in records for key in record)
     if len(names) > MAX_KEYS:
-        raise GyreError(f"{path}: record {int(numbers[0])} and those after it hold over {MAX_KEYS:,} distinct keys; expected a fixed set of fields")
+        raise GyreError(
+            f"{path}: record {int(numbers[0])} and those after it hold over {MAX_KEYS:,} distinct keys; expected a fixed set of fields"
+        )
     records, numbers = _open(records, numbers, [name for name in names if name in opened])
     columns: dict[str, Column] = {}
     _collect("", records, columns, path, 0)
@@ -42,7 +48,9 @@ def batch_of_records(
     return RecordBatch(path, len(records), numbers, columns, dict(header or {}))
 
 
-def _open(records: list[dict[str, Any]], numbers: npt.NDArray[np.int64], keys: list[str]) -> tuple[list[dict[str, Any]], npt.NDArray[np.int64]]:
+def _open(
+    records: list[dict[str, Any]], numbers: npt.NDArray[np.int64], keys: list[str]
+) -> tuple[list[dict[str, Any]], npt.NDArray[np.int64]]:
     for key in keys:
         if not any(_objects(record.get(key)) for record in records):
             continue
@@ -55,7 +63,7 @@ def _open(records: list[dict[str, Any]], numbers: npt.NDArray[np.int64], keys: l
                 of.append(number)
                 continue
             outer = {name: value for name, value in record.items() if name != key}
-            for item in inner:
+            for item in inner or ():
                 rows.append(outer | item)
                 of.append(number)
         records, numbers = rows, np.array(of, np.int64)

@@ -27,8 +27,10 @@ def magic(path: Path, size: int = 16) -> bytes:
     try:
         with open_bytes(path) as stream:
             return stream.read(size)
-    except (OSError, EOFError, zlib.error) as error:
-        raise unreadable(path, error) from error
+    except Exception as error:
+        if isinstance(error, (OSError, EOFError, zlib.error)) or type(error).__name__ == "ZstdError":
+            raise unreadable(path, error) from error
+        raise
 
 
 def packing(path: Path) -> str:
@@ -72,6 +74,7 @@ def line_blocks(path: Path, block: int = BLOCK) -> Iterator[tuple[bytes, bool]]:
     """
     rest = b""
     number = 1
+    begun = False
     try:
         with open_bytes(path) as stream:
             while True:
@@ -81,11 +84,16 @@ def line_blocks(path: Path, block: int = BLOCK) -> Iterator[tuple[bytes, bool]]:
                     piece = b""
                 if not piece:
                     break
+                if not begun:
+                    begun, piece = True, piece.removeprefix(b"\xef\xbb\xbf")
                 cut = piece.rfind(b"\n") + 1
                 if cut == 0:
                     rest += piece
                     if len(rest) > MAX_LINE:
-                        raise GyreError(f"{path}: line {number} is longer than {MAX_LINE >> 20} MiB; expected one record a line", hint="split the record, or write npz, Parquet or safetensors")
+                        raise GyreError(
+                            f"{path}: line {number} is longer than {MAX_LINE >> 20} MiB; expected one record a line",
+                            hint="split the record, or write npz, Parquet or safetensors",
+                        )
                     continue
                 whole = rest + piece[:cut] if rest else piece[:cut]
                 rest = piece[cut:]

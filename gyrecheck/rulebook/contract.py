@@ -102,7 +102,10 @@ class Contract:
         taken: dict[str, str] = {}
         for word, key in (explicit or {}).items():
             if key not in present:
-                raise GyreError(f"--field {word}={key}: no record has the key `{key}`", hint=did_you_mean(key, present) or f"keys: {', '.join(present[:20])}")
+                raise GyreError(
+                    f"--field {word}={key}: no record has the key `{key}`",
+                    hint=did_you_mean(key, present) or f"keys: {', '.join(present[:20])}",
+                )
             taken[self.role(word)] = key
         used = set(taken.values())
         framework = self.framework(present)
@@ -205,7 +208,9 @@ def load_contract(schema: Path | None = None, extra: Path | None = None) -> Cont
         known = roles.get(role)
         if known is not None:
             merged = tuple(dict.fromkeys((*entry.aliases, *known.aliases)))
-            roles[role] = Role(summary=known.summary, aliases=merged, names=known.names, level=known.level, kinds=known.kinds, nullable=known.nullable)
+            roles[role] = Role(
+                summary=known.summary, aliases=merged, names=known.names, level=known.level, kinds=known.kinds, nullable=known.nullable
+            )
         else:
             roles[role] = entry
         wanted[role] = _spec(role, entry)

@@ -62,7 +62,11 @@ class Whole:
     @property
     def row_bytes(self) -> int:
         """Bytes of one entry of the first axis."""
-        return int(self._array.dtype.itemsize * np.prod(self._array.shape[1:], dtype=np.int64)) if self._array.ndim else self._array.dtype.itemsize
+        return (
+            int(self._array.dtype.itemsize * np.prod(self._array.shape[1:], dtype=np.int64))
+            if self._array.ndim
+            else self._array.dtype.itemsize
+        )
 
     def take(self, count: int) -> npt.NDArray[Any]:
         """The next `count` entries (a 0-d array as it is)."""
@@ -74,7 +78,13 @@ class Whole:
 
 
 def batches_of_arrays(
-    path: str, arrays: Mapping[str, Rows], contract: Contract, notes: list[str], *, first: int = 1, header: Mapping[str, Scalar] | None = None
+    path: str,
+    arrays: Mapping[str, Rows],
+    contract: Contract,
+    notes: list[str],
+    *,
+    first: int = 1,
+    header: Mapping[str, Scalar] | None = None,
 ) -> Iterator[RecordBatch]:
     """Batches of arrays that belong together; `first` is the number of their first record.
 
@@ -95,16 +105,22 @@ def batches_of_arrays(
         yield _one_record(path, arrays, first, header)
         return
     if odd:
-        notes.append(f"{', '.join(f'`{key}` [{lead[key]}]' for key in odd[:5])}: another first axis than the {rows:,} rows, not a field of them")
+        notes.append(
+            f"{', '.join(f'`{key}` [{lead[key]}]' for key in odd[:5])}: another first axis than the {rows:,} rows, not a field of them"
+        )
     kept = {key: array for key, array in arrays.items() if key not in odd}
-    sides = [kept[key] for role in SIDE_BY_SIDE if (key := roles.key(role)) in kept and len(kept[key].shape) >= 2 and kept[key].shape[1] > 1]
+    sides = [
+        kept[key] for role in SIDE_BY_SIDE if (key := roles.key(role)) in kept and len(kept[key].shape) >= 2 and kept[key].shape[1] > 1
+    ]
     if sides and "tokens" not in roles.keys:
         yield from _two_axes(path, kept, contract, first, header, notes)
         return
     yield from _in_blocks(path, kept, rows, first, header)
 
 
-def _in_blocks(path: str, arrays: Mapping[str, Rows], rows: int, first: int, header: Mapping[str, Scalar] | None, axes: str = "") -> Iterator[RecordBatch]:
+def _in_blocks(
+    path: str, arrays: Mapping[str, Rows], rows: int, first: int, header: Mapping[str, Scalar] | None, axes: str = ""
+) -> Iterator[RecordBatch]:
     width = max(sum(array.row_bytes for array in arrays.values() if array.shape), 1)
     if width > MAX_WHOLE:
         raise GyreError(f"{path}: one record takes {width >> 20:,} MiB, more than the {MAX_WHOLE >> 20} MiB that are read at once")
@@ -137,7 +153,9 @@ def _one_record(path: str, arrays: Mapping[str, Rows], first: int, header: Mappi
 def _load(path: str, key: str, array: Rows) -> npt.NDArray[Any]:
     size = array.row_bytes * (array.shape[0] if array.shape else 1)
     if size > MAX_WHOLE:
-        raise GyreError(f"{path}: array `{key}` takes {size >> 20:,} MiB as one record, more than the {MAX_WHOLE >> 20} MiB that are read at once")
+        raise GyreError(
+            f"{path}: array `{key}` takes {size >> 20:,} MiB as one record, more than the {MAX_WHOLE >> 20} MiB that are read at once"
+        )
     return array.take(array.shape[0] if array.shape else 1)
 
 
@@ -157,7 +175,10 @@ def _two_axes(
         notes.append("which axis is time, since no field tells time from batch; order of steps and ends of episodes were not judged")
     if time == 0:
         sides = next(a.shape[1] for key, a in whole.items() if a.ndim >= 2 and contract.assign(whole).roles.get(key) in SIDE_BY_SIDE)
-        whole = {key: np.swapaxes(a, 0, 1) if a.ndim >= 2 and a.shape[1] == sides else np.broadcast_to(a, (sides, *a.shape)) if a.ndim else a for key, a in whole.items()}
+        whole = {
+            key: np.swapaxes(a, 0, 1) if a.ndim >= 2 and a.shape[1] == sides else np.broadcast_to(a, (sides, *a.shape)) if a.ndim else a
+            for key, a in whole.items()
+        }
         notes.append(f"arrays are [time, batch, ...] = [{rows}, {sides}]: each of the {sides} columns was read as one record")
         rows = sides
     again = {key: Whole(array, names[key]) for key, array in whole.items()}
@@ -174,7 +195,14 @@ def time_axis(arrays: Mapping[str, npt.NDArray[Any]], contract: Contract) -> int
         if max(up) > 0.5 and min(up) < max(up) / 2:
             return int(np.argmax(up))
     obs, after = arrays.get(roles.key("obs")), arrays.get(roles.key("next_obs"))
-    if obs is not None and after is not None and obs.shape == after.shape and obs.ndim >= 2 and min(obs.shape[:2]) > 1 and obs.dtype.kind in "iuf":
+    if (
+        obs is not None
+        and after is not None
+        and obs.shape == after.shape
+        and obs.ndim >= 2
+        and min(obs.shape[:2]) > 1
+        and obs.dtype.kind in "iuf"
+    ):
         hits = [float((after[:-1] == obs[1:]).mean()), float((after[:, :-1] == obs[:, 1:]).mean())]
         if max(hits) > 0.5 and min(hits) < max(hits) / 2:
             return int(np.argmax(hits))

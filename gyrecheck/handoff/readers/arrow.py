@@ -40,7 +40,9 @@ def read(path: Path, contract: Contract, notes: list[str]) -> Iterator[RecordBat
             yield _convert(str(path), batch, number, header, contract, pa)
             number += batch.num_rows
     except (pa.ArrowException, OSError, EOFError) as error:
-        raise GyreError(f"{path}: is no whole Arrow or Parquet file: {str(error).splitlines()[0]}", hint="is it still being written?") from error
+        raise GyreError(
+            f"{path}: is no whole Arrow or Parquet file: {str(error).splitlines()[0]}", hint="is it still being written?"
+        ) from error
 
 
 def _batches(path: Path, pa: Any, notes: list[str]) -> Iterator[tuple[Any, dict[str, Scalar]]]:  # noqa: ANN401 - pyarrow is untyped
@@ -94,7 +96,11 @@ def _metadata(found: dict[bytes, bytes] | None) -> dict[str, Scalar]:
 def _convert(path: str, batch: Any, number: int, header: dict[str, Scalar], contract: Contract, pa: Any) -> RecordBatch:  # noqa: ANN401
     rows = batch.num_rows
     numbers = np.arange(number, number + rows)
-    opened = [name for name, field in zip(batch.schema.names, batch.schema, strict=True) if name in contract.opened and _is_list(field.type, pa) and pa.types.is_struct(field.type.value_type)]
+    opened = [
+        name
+        for name, field in zip(batch.schema.names, batch.schema, strict=True)
+        if name in contract.opened and _is_list(field.type, pa) and pa.types.is_struct(field.type.value_type)
+    ]
     if opened:
         return batch_of_records(path, batch.to_pylist(), numbers, contract.opened, header)
     columns: dict[str, Column] = {}

@@ -20,7 +20,16 @@ from gyrecheck.model.fields import RecordBatch
 from gyrecheck.rulebook.contract import Contract
 
 BLOCK = 8192
-WORDS: dict[str, Any] = {"true": True, "false": False, "": None, "none": None, "null": None, "nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+WORDS: dict[str, Any] = {
+    "true": True,
+    "false": False,
+    "": None,
+    "none": None,
+    "null": None,
+    "nan": math.nan,
+    "inf": math.inf,
+    "-inf": -math.inf,
+}
 
 
 def read(path: Path, contract: Contract, notes: list[str]) -> Iterator[RecordBatch]:
@@ -49,7 +58,9 @@ def _rows(path: Path, text: io.TextIOWrapper, contract: Contract) -> Iterator[Re
     names = [name.strip() for name in names]
     twice = next((name for name in names if names.count(name) > 1), "")
     if twice or len(names) > MAX_KEYS:
-        raise GyreError(f"{path}: the column `{twice}` stands twice" if twice else f"{path}: has {len(names):,} columns, expected at most {MAX_KEYS:,}")
+        raise GyreError(
+            f"{path}: the column `{twice}` stands twice" if twice else f"{path}: has {len(names):,} columns, expected at most {MAX_KEYS:,}"
+        )
     records: list[dict[str, Any]] = []
     number = 0
     start = 1

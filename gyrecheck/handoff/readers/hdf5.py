@@ -37,7 +37,9 @@ class _Dataset:
         self._at += count
         array = np.asarray(part)
         if array.dtype.kind == "O":
-            array = np.array([x.decode("utf-8", "replace") if isinstance(x, bytes) else str(x) for x in array.reshape(-1)]).reshape(array.shape)
+            array = np.array([x.decode("utf-8", "replace") if isinstance(x, bytes) else str(x) for x in array.reshape(-1)]).reshape(
+                array.shape
+            )
         return array
 
 

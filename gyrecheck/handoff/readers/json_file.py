@@ -32,11 +32,16 @@ def read(path: Path, contract: Contract, notes: list[str]) -> Iterator[RecordBat
         yield from jsonl.read(path, contract, notes)
         return
     if len(data) > MAX_DOCUMENT:
-        raise GyreError(f"{path}: is one JSON document of over {MAX_DOCUMENT >> 20} MiB", hint="write JSON lines: a record a line is read in constant memory")
+        raise GyreError(
+            f"{path}: is one JSON document of over {MAX_DOCUMENT >> 20} MiB",
+            hint="write JSON lines: a record a line is read in constant memory",
+        )
     try:
         value = jsonl.decode(data)
     except ValueError as error:
-        raise GyreError(f"{path}: is no JSON ({str(error).removeprefix('JSON is malformed: ')})", hint="a file of one object a line is named .jsonl") from None
+        raise GyreError(
+            f"{path}: is no JSON ({str(error).removeprefix('JSON is malformed: ')})", hint="a file of one object a line is named .jsonl"
+        ) from None
     except RecursionError:
         raise GyreError(f"{path}: is nested too deeply to be records") from None
     yield from _batches(path, value, contract)
@@ -51,7 +56,9 @@ def _batches(path: Path, value: Any, contract: Contract) -> Iterator[RecordBatch
     if type(value) is not dict or not value:
         kind = "an empty document" if not value else type(value).__name__
         raise GyreError(f"{path}: holds {kind}, expected a list of records or an object of columns")
-    inner = [item for key, item in value.items() if key in contract.opened and type(item) is list and item and all(type(x) is dict for x in item)]
+    inner = [
+        item for key, item in value.items() if key in contract.opened and type(item) is list and item and all(type(x) is dict for x in item)
+    ]
     if len(inner) == 1:
         outer = {key: item for key, item in value.items() if item is not inner[0] and not isinstance(item, (list, dict))}
         yield from _batches(path, [outer | item for item in inner[0]], contract)

@@ -129,7 +129,9 @@ def rows_of(value: object, path: Path, number: int) -> list[dict[str, Any]]:
         return [value]
     if type(value) is list and value and all(type(item) is dict for item in value):
         return value
-    kind = {list: "a list", str: "a string", int: "a number", float: "a number", bool: "true or false", type(None): "null"}.get(type(value), "a value")
+    kind = {list: "a list", str: "a string", int: "a number", float: "a number", bool: "true or false", type(None): "null"}.get(
+        type(value), "a value"
+    )
     raise GyreError(f"{path}:{number}: holds {kind}, expected an object with the record's fields")
 
 
@@ -137,7 +139,10 @@ def bad_line(path: Path, number: int, text: bytes, error: Exception) -> GyreErro
     """The sentence for a line that is no JSON."""
     reason = re.sub(r"^JSON is malformed: ", "", str(error))
     shown = text[:40].decode("utf-8", "replace")
-    return GyreError(f"{path}:{number}: is no JSON ({reason}): {shown!r}", hint="a record a line; `gyrecheck handoff show` names the formats that can be read")
+    return GyreError(
+        f"{path}:{number}: is no JSON ({reason}): {shown!r}",
+        hint="a record a line; `gyrecheck handoff show` names the formats that can be read",
+    )
 
 
 def _beside(record: dict[str, Any], contract: Contract) -> bool:
@@ -165,7 +170,9 @@ def _refuse_duplicates(path: Path, lines: list[bytes], first: int) -> None:
         try:
             json.loads(text, object_pairs_hook=pairs)
         except _DuplicateKeyError as error:
-            raise GyreError(f"{path}:{number}: the key `{error.args[0]}` stands twice in one object; which value counts is not defined") from None
+            raise GyreError(
+                f"{path}:{number}: the key `{error.args[0]}` stands twice in one object; which value counts is not defined"
+            ) from None
         except ValueError:
             continue
 

@@ -157,7 +157,7 @@ def _blank_strings(text: npt.NDArray[np.uint8], quoted: npt.NDArray[np.bool_], t
 
 
 def _blank_flags(text: npt.NDArray[np.uint8], letters: Ints, closing: Ints, plan: Plan) -> bool:
-    """true and false become 1 and 0; False where a flag stands out of place. Other letters than an exponent's fail in the parser."""
+    """True and false become 1 and 0; False where a flag stands out of place. Other letters than an exponent's fail in the parser."""
     wanted = [at for at, kind in enumerate(plan.kinds) if kind == "flag"]
     if not len(letters):
         return not wanted
@@ -188,7 +188,12 @@ def _per_key(places: Ints, closing: Ints, ends: Ints) -> Ints:
     if len(places) % rows == 0:
         grid = places.reshape(rows, -1)
         first = np.diff(np.searchsorted(grid[0], closing[0]), append=grid.shape[1])
-        if grid[0, 0] > closing[0, 0] and first.sum() == grid.shape[1] and (grid[:, -1] <= ends).all() and (grid[:, 0] > closing[:, 0]).all():
+        if (
+            grid[0, 0] > closing[0, 0]
+            and first.sum() == grid.shape[1]
+            and (grid[:, -1] <= ends).all()
+            and (grid[:, 0] > closing[:, 0]).all()
+        ):
             stop = np.cumsum(first)
             even = all(
                 bool((grid[:, b - n] > closing[:, at]).all()) and (at + 1 == keys or bool((grid[:, b - 1] < closing[:, at + 1]).all()))
@@ -231,7 +236,9 @@ def _shapes(
         if (number < 1).any():
             return None
         if (number == 1).all():
-            lengths, which = np.unique(counts[:, at], return_inverse=True) if np.ptp(counts[:, at]) else (counts[:1, at], np.zeros(rows, np.int64))
+            lengths, which = (
+                np.unique(counts[:, at], return_inverse=True) if np.ptp(counts[:, at]) else (counts[:1, at], np.zeros(rows, np.int64))
+            )
             found[at] = tuple((int(n),) for n in lengths), which.astype(np.int32)
             continue
         if (number == 1).any():
@@ -243,7 +250,9 @@ def _shapes(
     return found
 
 
-def _two_levels(opens: Ints, closes: Ints, commas: Ints, first: Ints, number: Ints, counts: Ints) -> tuple[tuple[Shape, ...], npt.NDArray[np.int32]] | None:
+def _two_levels(
+    opens: Ints, closes: Ints, commas: Ints, first: Ints, number: Ints, counts: Ints
+) -> tuple[tuple[Shape, ...], npt.NDArray[np.int32]] | None:
     """[T, D] lists: the outer bracket, then T inner ones with D items each."""
     inner = number - 1
     if (counts % inner != 0).any():
@@ -282,7 +291,14 @@ def _columns(
     key_of = None if even else np.repeat(np.tile(np.arange(keys, dtype=np.int8), rows), counts.reshape(-1))
     offset = np.concatenate(([0], np.cumsum(counts[0])))
     columns: dict[str, Column] = {}
-    text_at = {i: at for i, at in zip([i for i, k in enumerate(plan.kinds) if k == "text"], [at for at, (_, is_key) in enumerate(plan.strings) if not is_key], strict=True)}
+    text_at = {
+        i: at
+        for i, at in zip(
+            [i for i, k in enumerate(plan.kinds) if k == "text"],
+            [at for at, (_, is_key) in enumerate(plan.strings) if not is_key],
+            strict=True,
+        )
+    }
     for at, key in enumerate(plan.keys):
         kind = plan.kinds[at]
         if kind == "text":
@@ -291,7 +307,20 @@ def _columns(
                 texts = tuple(block[a + 1 : b].decode() for a, b in where)
             except UnicodeDecodeError:
                 return None
-            columns[key] = Column(key, Kind.TEXT, "text", rows, state, zeros32, ((),), np.ones(rows, np.int64), np.full(rows, np.nan), zeros8, (Kind.TEXT,), texts)
+            columns[key] = Column(
+                key,
+                Kind.TEXT,
+                "text",
+                rows,
+                state,
+                zeros32,
+                ((),),
+                np.ones(rows, np.int64),
+                np.full(rows, np.nan),
+                zeros8,
+                (Kind.TEXT,),
+                texts,
+            )
             continue
         flat: npt.NDArray[Any] = grid[:, offset[at] : offset[at + 1]].reshape(-1) if key_of is None else values[key_of == at]
         own_shapes, which = shapes.get(at, (((),), zeros32))
@@ -309,5 +338,17 @@ def _columns(
         elif (fractions[:, at] < counts[:, at]).any():
             kinds, kind_of = (Kind.INT, Kind.FLOAT), with_fraction.astype(np.int8)
         whole = kinds[0] if len(kinds) == 1 else Kind.FLOAT
-        columns[key] = Column(key, whole, whole.value, rows, state, which, own_shapes, np.ascontiguousarray(counts[:, at]), np.ascontiguousarray(flat), kind_of, kinds)
+        columns[key] = Column(
+            key,
+            whole,
+            whole.value,
+            rows,
+            state,
+            which,
+            own_shapes,
+            np.ascontiguousarray(counts[:, at]),
+            np.ascontiguousarray(flat),
+            kind_of,
+            kinds,
+        )
     return columns

@@ -30,7 +30,10 @@ class _Stream:
         self._path, self._key, self._stream = path, key, stream
         shape, fortran, dtype, head = _npy_header(path, key, stream)
         if dtype.hasobject:
-            raise GyreError(f"{path}: array `{key}` holds pickled objects ({first_class(stream.read(1 << 20)) or 'object'}); reading it would run code", hint="save numbers only, with one array a field")
+            raise GyreError(
+                f"{path}: array `{key}` holds pickled objects ({first_class(stream.read(1 << 20)) or 'object'}); reading it would run code",
+                hint="save numbers only, with one array a field",
+            )
         self.shape = shape
         self.dtype_name = str(dtype.newbyteorder("="))
         self._dtype = dtype
@@ -40,12 +43,17 @@ class _Stream:
         self.row_bytes = dtype.itemsize * (items // shape[0] if shape and shape[0] else items if not shape else 0)
         total = items * dtype.itemsize
         if size is not None and total != size - head:
-            raise GyreError(f"{path}: array `{key}` says {list(shape)} {dtype}, {total:,} bytes, and holds {size - head:,}: the file is damaged")
+            raise GyreError(
+                f"{path}: array `{key}` says {list(shape)} {dtype}, {total:,} bytes, and holds {size - head:,}: the file is damaged"
+            )
         self._whole: npt.NDArray[Any] | None = None
         self._at = 0
         if fortran and len(shape) > 1:
             if total > MAX_WHOLE:
-                raise GyreError(f"{path}: array `{key}` is in Fortran order and too large to turn ({total >> 20:,} MiB)", hint="save it with np.ascontiguousarray")
+                raise GyreError(
+                    f"{path}: array `{key}` is in Fortran order and too large to turn ({total >> 20:,} MiB)",
+                    hint="save it with np.ascontiguousarray",
+                )
             self._whole = np.frombuffer(self._read(total), dtype).reshape(shape[::-1]).T
 
     def take(self, count: int) -> npt.NDArray[Any]:
@@ -97,7 +105,9 @@ def read(path: Path, contract: Contract, notes: list[str]) -> Iterator[RecordBat
         arrays: dict[str, Rows] = {}
         for info in members:
             if info.file_size > BOMB_SIZE and info.file_size > BOMB_RATIO * max(info.compress_size, 1):
-                raise GyreError(f"{path}: array `{info.filename[:-4]}` unpacks from {info.compress_size:,} to {info.file_size:,} bytes; not read")
+                raise GyreError(
+                    f"{path}: array `{info.filename[:-4]}` unpacks from {info.compress_size:,} to {info.file_size:,} bytes; not read"
+                )
             key = info.filename[:-4].replace("/", ".")
             if key in arrays:
                 raise GyreError(f"{path}: array `{key}` stands twice in the file")
@@ -123,7 +133,7 @@ def _npy_header(path: Path, key: str, stream: IO[bytes]) -> tuple[tuple[int, ...
         reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         before = 10 if version == (1, 0) else 12
         length = _Counting(stream)
-        shape, fortran, dtype = reader(length)  # type: ignore[arg-type]
+        shape, fortran, dtype = reader(length)
     except (ValueError, EOFError, OSError, zlib.error, SyntaxError, TypeError) as error:
         raise GyreError(f"{path}: array `{key}` is no npy array: {str(error).splitlines()[0]}") from error
     if any(n < 0 for n in shape):

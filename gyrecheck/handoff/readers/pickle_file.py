@@ -22,5 +22,7 @@ def read(path: Path, contract: Contract, notes: list[str]) -> Iterator[RecordBat
     with open_bytes(path) as stream:
         name = first_class(stream.read(4 << 20))
     named = f" (pickled class {name})" if name else " (a pickle)"
-    raise GyreError(f"{path}: refuses to open without running code{named}", hint="save tensors and plain containers only: npz, safetensors, Parquet or JSON lines")
-    yield  # the function is a reader like the others
+    raise GyreError(
+        f"{path}: refuses to open without running code{named}",
+        hint="save tensors and plain containers only: npz, safetensors, Parquet or JSON lines",
+    )

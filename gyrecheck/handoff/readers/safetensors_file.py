@@ -93,7 +93,10 @@ def _tensor(path: Path, key: str, entry: Any, data: mmap.mmap | bytes, base: int
     for n in shape:
         items *= n
     if any(n < 0 for n in shape) or end - start != items * kind.itemsize or start < 0 or base + end > size:
-        raise GyreError(f"{path}: tensor `{key}` {dtype} {list(shape)} does not fit bytes {start} to {end} of {size - base:,}: the file is cut off or damaged")
+        raise GyreError(
+            f"{path}: tensor `{key}` {dtype} {list(shape)} does not fit bytes {start} to {end} of {size - base:,}: the "
+            "file is cut off or damaged"
+        )
     array = np.frombuffer(data, kind, items, base + start).reshape(shape) if items else np.zeros(shape, kind)
     return Bfloat16(array) if dtype == "BF16" else Whole(array, NAMES.get(dtype, str(kind.newbyteorder("="))))
 

@@ -5,7 +5,7 @@ The pickle inside is read by an unpickler that knows only tensors, storages and 
 
 from __future__ import annotations
 
-import pickle  # noqa: S403 - only the restricted unpickler below is used
+import pickle
 import zipfile
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -97,7 +97,10 @@ def read(path: Path, contract: Contract, notes: list[str]) -> Iterator[RecordBat
     if packing(path) or not zipfile.is_zipfile(path):
         with path.open("rb") as file:
             name = first_class(file.read(1 << 20))
-        raise GyreError(f"{path}: refuses to open without running code (no zip archive of torch.save{f'; pickled class {name}' if name else ''})", hint="save again with torch >= 1.6, tensors and plain containers only")
+        raise GyreError(
+            f"{path}: refuses to open without running code (no zip archive of torch.save{f'; pickled class {name}' if name else ''})",
+            hint="save again with torch >= 1.6, tensors and plain containers only",
+        )
     with zipfile.ZipFile(path) as archive:
         value = _load(path, archive)
         arrays = _Arrays(path, archive)
@@ -112,7 +115,10 @@ def _load(path: Path, archive: zipfile.ZipFile) -> Any:  # noqa: ANN401 - plain 
         with archive.open(info) as stream:
             return _Reader(stream, encoding="utf-8").load()
     except _RefusedError as error:
-        raise GyreError(f"{path}: refuses to open without running code (pickled class {error})", hint="save tensors and plain containers only, or export with handoff-safe keys") from None
+        raise GyreError(
+            f"{path}: refuses to open without running code (pickled class {error})",
+            hint="save tensors and plain containers only, or export with handoff-safe keys",
+        ) from None
     except RecursionError:
         raise GyreError(f"{path}: is nested too deeply to be records") from None
     except Exception as error:
@@ -135,14 +141,23 @@ class _Arrays:
         if tensor.shape and 0 in tensor.shape:
             return Whole(np.zeros(tensor.shape, "<f4" if name == "bfloat16" else kind), name)
         last = tensor.offset + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride, strict=True))
-        if any(n < 0 for n in tensor.shape) or any(s < 0 for s in tensor.stride) or tensor.offset < 0 or (last + 1) * kind.itemsize > len(data):
-            raise GyreError(f"{self._path}: a tensor {list(tensor.shape)} does not fit its storage of {len(data):,} bytes: the file is damaged")
+        if (
+            any(n < 0 for n in tensor.shape)
+            or any(s < 0 for s in tensor.stride)
+            or tensor.offset < 0
+            or (last + 1) * kind.itemsize > len(data)
+        ):
+            raise GyreError(
+                f"{self._path}: a tensor {list(tensor.shape)} does not fit its storage of {len(data):,} bytes: the file is damaged"
+            )
         flat = np.frombuffer(data, kind)
         strides = tuple(s * kind.itemsize for s in tensor.stride)
         array = np.lib.stride_tricks.as_strided(flat[tensor.offset :], tensor.shape, strides, writeable=False)
         items = int(np.prod(tensor.shape, dtype=np.int64))
         if items * kind.itemsize > MAX_WHOLE and items > flat.size:
-            raise GyreError(f"{self._path}: a tensor {list(tensor.shape)} repeats its storage {items // max(flat.size, 1):,} times; not read")
+            raise GyreError(
+                f"{self._path}: a tensor {list(tensor.shape)} repeats its storage {items // max(flat.size, 1):,} times; not read"
+            )
         return Bfloat16(np.ascontiguousarray(array)) if name == "bfloat16" else Whole(array, name)
 
     def array(self, tensor: _Tensor) -> npt.NDArray[Any]:
@@ -155,7 +170,9 @@ class _Arrays:
             try:
                 info = self._archive.getinfo(f"{self._prefix}data/{key}")
                 if info.file_size > 16 << 30 or (info.file_size > MAX_WHOLE and info.file_size > 100 * max(info.compress_size, 1)):
-                    raise GyreError(f"{self._path}: storage {key} unpacks from {info.compress_size:,} to {info.file_size:,} bytes; not read")
+                    raise GyreError(
+                        f"{self._path}: storage {key} unpacks from {info.compress_size:,} to {info.file_size:,} bytes; not read"
+                    )
                 self._bytes[key] = self._archive.read(info)
             except (KeyError, zipfile.BadZipFile, OSError) as error:
                 raise GyreError(f"{self._path}: the numbers of a tensor are missing or damaged: {error}") from error
@@ -171,7 +188,11 @@ def _batches(path: Path, value: Any, arrays: _Arrays, contract: Contract, notes:
         return
     if not isinstance(value, dict) or not value:
         raise GyreError(f"{path}: holds {type(value).__name__}, expected a dict of tensors or a list of records")
-    inner = [item for key, item in value.items() if key in contract.opened and isinstance(item, (list, tuple)) and item and all(isinstance(x, dict) for x in item)]
+    inner = [
+        item
+        for key, item in value.items()
+        if key in contract.opened and isinstance(item, (list, tuple)) and item and all(isinstance(x, dict) for x in item)
+    ]
     if len(inner) == 1:
         outer = {str(k): v for k, v in value.items() if v is not inner[0] and isinstance(v, (int, float, str, bool))}
         yield from _records(path, [outer | item for item in inner[0]], arrays, contract)
@@ -184,9 +205,7 @@ def _batches(path: Path, value: Any, arrays: _Arrays, contract: Contract, notes:
     header = {key: item for key, item in flat.items() if isinstance(item, (int, float, str, bool))}
     lists = {key: item for key, item in flat.items() if isinstance(item, (list, tuple))}
     for key, item in lists.items():
-        if item and all(isinstance(x, (int, float, bool)) for x in item):
-            tensors[key] = Whole(np.array(item))
-        elif item and all(isinstance(x, str) for x in item):
+        if (item and all(isinstance(x, (int, float, bool)) for x in item)) or (item and all(isinstance(x, str) for x in item)):
             tensors[key] = Whole(np.array(item))
         else:
             notes.append(f"`{key}`: a list that is no column, not read")

@@ -54,7 +54,9 @@ class Failures(Question):
             if failed.any():
                 self.failed.add(view.path, view.records[failed])
                 at = int(failed.argmax())
-                self.failed_seen.append((int(view.records[at]), f"{view.roles.key('status')} {words[at]!r}, {view.roles.key('reward')} {show(reward[at])}"))
+                self.failed_seen.append(
+                    (int(view.records[at]), f"{view.roles.key('status')} {words[at]!r}, {view.roles.key('reward')} {show(reward[at])}")
+                )
         tokens = view.column("tokens")
         if tokens is not None and rank(tokens) >= 1 and tokens.kind is not Kind.TEXT:
             blank = measured & (lead(tokens) == 0)
@@ -67,10 +69,16 @@ class Failures(Question):
         """Where a failure stands as a sample."""
         key = case.roles.key("reward")
         if self.failed:
-            text = f"{self.failed.rows} of {self.rows} records failed and stand as samples with a reward: {self.failed_seen[0][1]}; the failure is learnt from as an outcome"
+            text = (
+                f"{self.failed.rows} of {self.rows} records failed and stand as samples with a reward: "
+                f"{self.failed_seen[0][1]}; the failure is learnt from as an outcome"
+            )
             yield case.finding("GYR343", text, where=self.failed, role="reward", evidence=self.failed_seen, severity=Severity.WARNING)
         if self.blank:
-            text = f"{self.blank.rows} of {self.rows} records hold no tokens and a `{key}`: {self.blank_seen[0][1]}; a placeholder in place of a sample"
+            text = (
+                f"{self.blank.rows} of {self.rows} records hold no tokens and a `{key}`: {self.blank_seen[0][1]}; a "
+                "placeholder in place of a sample"
+            )
             yield case.finding("GYR343", text, where=self.blank, role="tokens", evidence=self.blank_seen, severity=Severity.WARNING)
 
 
@@ -104,7 +112,11 @@ class FilledIn(Question):
 
     def _defaults(self, view: View) -> None:
         ends = [view.flag(role) for role in ("terminated", "truncated", "done")]
-        ended = np.any([flag for flag in ends if flag is not None], axis=0) if any(flag is not None for flag in ends) else np.zeros(view.rows, np.bool_)
+        ended = (
+            np.any([flag for flag in ends if flag is not None], axis=0)
+            if any(flag is not None for flag in ends)
+            else np.zeros(view.rows, np.bool_)
+        )
         for role in CONTINUOUS:
             number = view.number(role)
             if number is None:
@@ -116,7 +128,7 @@ class FilledIn(Question):
                 if hit.any():
                     self.hits.setdefault((role, default), Ranges()).add(view.path, view.records[hit])
                 others = self.other.setdefault((role, default), set())
-                if len(others) < 64:  # noqa: PLR2004
+                if len(others) < 64:
                     others.update(np.unique(number[there & (number != default)])[:64].tolist())
 
     def _blank(self, view: View) -> None:
@@ -136,10 +148,21 @@ class FilledIn(Question):
     def answer(self, case: Case) -> Iterator[Finding]:
         """Zero throughout; the same default in a minority of records; blank rows."""
         for role, zero in self.zero.items():
-            if zero and self.values[role] >= 8 and role in {"value", "obs", "next_obs", "entropy"}:  # noqa: PLR2004
-                yield case.finding("GYR304", f"`{case.roles.key(role)}` is 0 in all {self.rows} records: zero fill, or never computed", role=role, severity=Severity.WARNING)
-            elif zero and self.values[role] >= 8 and role == "advantage":  # noqa: PLR2004
-                yield case.finding("GYR340", f"no learning signal: `{case.roles.key(role)}` is 0 in all {self.rows} records", role=role, side="training", severity=Severity.WARNING)
+            if zero and self.values[role] >= 8 and role in {"value", "obs", "next_obs", "entropy"}:
+                yield case.finding(
+                    "GYR304",
+                    f"`{case.roles.key(role)}` is 0 in all {self.rows} records: zero fill, or never computed",
+                    role=role,
+                    severity=Severity.WARNING,
+                )
+            elif zero and self.values[role] >= 8 and role == "advantage":
+                yield case.finding(
+                    "GYR340",
+                    f"no learning signal: `{case.roles.key(role)}` is 0 in all {self.rows} records",
+                    role=role,
+                    side="training",
+                    severity=Severity.WARNING,
+                )
         if self.blank_possible and self.blank and self.blank.rows < 0.9 * self.rows:
             text = f"{self.blank.rows} of {self.rows} records have an all-zero `{case.roles.key('obs')}` and log-prob 0: placeholder rows"
             yield case.finding("GYR336", text, where=self.blank, role="obs", severity=Severity.WARNING)
@@ -148,11 +171,20 @@ class FilledIn(Question):
             rows = self.rows_with.get(role, 0)
             others = self.other[role, default]
             fine = sum(1 for x in others if not float(x * 4).is_integer())
-            if role in {"advantage", "reward", "return"} or where.rows < 2 or where.rows > 0.5 * rows or len(others) < 8 or fine < 0.9 * len(others):  # noqa: PLR2004
+            if (
+                role in {"advantage", "reward", "return"}
+                or where.rows < 2
+                or where.rows > 0.5 * rows
+                or len(others) < 8
+                or fine < 0.9 * len(others)
+            ):
                 continue
             if role == "logprob" and default == 0.0:
                 continue  # judged with the log-probs
-            text = f"`{case.roles.key(role)}` is exactly {show(default)} at {where.rows} of {rows} records and varies in all others: a default in place of a measurement"
+            text = (
+                f"`{case.roles.key(role)}` is exactly {show(default)} at {where.rows} of {rows} records and varies in all "
+                "others: a default in place of a measurement"
+            )
             yield case.finding("GYR304", text, where=where, role=role, severity=Severity.WARNING)
 
 
@@ -193,13 +225,15 @@ class Duplicates(Question):
             first = self.seen.setdefault(key, int(view.records[at]))
             if first != int(view.records[at]):
                 self.twice.add(view.path, view.records[at : at + 1])
-                if len(self.twice_seen) < 5:  # noqa: PLR2004
+                if len(self.twice_seen) < 5:
                     self.twice_seen.append((int(view.records[at]), f"{self.unique_key} {label} stands at record {first} already"))
 
     def answer(self, case: Case) -> Iterator[Finding]:
         """Names that come again; a name that is never unique is no sample's name."""
         if self.twice and self.twice.rows <= 0.5 * self.rows:
-            text = f"duplicate samples: `{self.unique_key}` comes again at {self.twice.rows} of {self.rows} records: {self.twice_seen[0][1]}"
+            text = (
+                f"duplicate samples: `{self.unique_key}` comes again at {self.twice.rows} of {self.rows} records: {self.twice_seen[0][1]}"
+            )
             yield case.finding("GYR337", text, where=self.twice, field=self.unique_key, evidence=self.twice_seen)
 
 
@@ -236,5 +270,14 @@ class FinalObservation(Question):
     def answer(self, case: Case) -> Iterator[Finding]:
         """A warning where the field is there and left out at cut-offs; a note where the file has none."""
         if self.missing:
-            text = f"no final observation at {self.missing.rows} of {self.ends} truncated ends: the value of what would have followed cannot be bootstrapped"
-            yield case.finding("GYR345", text, where=self.missing, role="next_obs" if self.null else "obs", severity=Severity.WARNING if self.null else Severity.NOTE)
+            text = (
+                f"no final observation at {self.missing.rows} of {self.ends} truncated ends: the value of what would have "
+                "followed cannot be bootstrapped"
+            )
+            yield case.finding(
+                "GYR345",
+                text,
+                where=self.missing,
+                role="next_obs" if self.null else "obs",
+                severity=Severity.WARNING if self.null else Severity.NOTE,
+            )

@@ -95,7 +95,12 @@ class Episodes(Question):
             if wrong.any():
                 self.contradict.add(view.path, np.sort(steps.record[wrong]))
                 at = int(wrong.argmax())
-                self.contradict_seen.append((int(steps.record[at]), f"done {bool(steps.done[at])}".lower() + ", terminated or truncated " + str(bool(either[at])).lower()))
+                self.contradict_seen.append(
+                    (
+                        int(steps.record[at]),
+                        f"done {bool(steps.done[at])}".lower() + ", terminated or truncated " + str(bool(either[at])).lower(),
+                    )
+                )
 
     def _one(self, view: View, steps: Steps, start: int, end: int) -> None:
         code = int(steps.episode[start])
@@ -111,12 +116,19 @@ class Episodes(Question):
             self._steps(view, steps, start, end, episode, fresh=fresh)
         if episode.ended_at and steps.labelled:
             self.after.add(view.path, np.sort(steps.record[start:end]))
-            self.after_seen.append((int(steps.record[start]), f"a step of episode {self._name(steps, code)} after its end at record {episode.ended_at}"))
+            self.after_seen.append(
+                (int(steps.record[start]), f"a step of episode {self._name(steps, code)} after its end at record {episode.ended_at}")
+            )
         hits = np.flatnonzero(inside[:-1])
         if len(hits) and steps.labelled:
             stop = start + int(hits[0])
             self.after.add(view.path, np.sort(steps.record[stop + 1 : end]))
-            self.after_seen.append((int(steps.record[stop + 1]), f"a step of episode {self._name(steps, code)} after its end at record {int(steps.record[stop])}"))
+            self.after_seen.append(
+                (
+                    int(steps.record[stop + 1]),
+                    f"a step of episode {self._name(steps, code)} after its end at record {int(steps.record[stop])}",
+                )
+            )
         if inside.any():
             episode.ended_at = int(steps.record[start + int(np.flatnonzero(inside)[-1])])
         if end - start >= 2:
@@ -163,7 +175,7 @@ class Episodes(Question):
         return "the order of steps: the records are shuffled" if self._shuffled() else ""
 
     def _shuffled(self) -> bool:
-        return self.pairs >= 10 and self.order.rows > SHUFFLED * self.pairs  # noqa: PLR2004
+        return self.pairs >= 10 and self.order.rows > SHUFFLED * self.pairs
 
     def answer(self, case: Case) -> Iterator[Finding]:
         """Order first, then flags."""
@@ -178,9 +190,21 @@ class Episodes(Question):
         if self.order:
             back = sum("then" in text for _, text in self.order_seen)
             del back
-            yield case.finding("GYR310", f"`{key}` skips or runs backwards inside an episode at {self.order.rows} of {self.steps} steps: {self.order_seen[0][1]}", where=self.order, role="step", evidence=self.order_seen)
+            yield case.finding(
+                "GYR310",
+                f"`{key}` skips or runs backwards inside an episode at {self.order.rows} of {self.steps} steps: {self.order_seen[0][1]}",
+                where=self.order,
+                role="step",
+                evidence=self.order_seen,
+            )
         if self.repeats and self.repeats.rows < self.pairs:
-            yield case.finding("GYR337", f"`{key}` repeats inside an episode at {self.repeats.rows} of {self.steps} steps: {self.repeats_seen[0][1]}: written twice", where=self.repeats, role="step", evidence=self.repeats_seen)
+            yield case.finding(
+                "GYR337",
+                f"`{key}` repeats inside an episode at {self.repeats.rows} of {self.steps} steps: {self.repeats_seen[0][1]}: written twice",
+                where=self.repeats,
+                role="step",
+                evidence=self.repeats_seen,
+            )
 
     def _placed(self, case: Case) -> Iterator[Finding]:
         """Flags one row late, one row early, or rows after an end."""
@@ -196,26 +220,56 @@ class Episodes(Question):
             where = Ranges()
             for e in late:
                 where.add(e.path, np.array([e.first_record]))
-            yield case.finding("GYR328", f"`{flag}` stands one row late: it is true at the first step of {len(late)} of {len(done)} episodes and not at the last step of the episode before", where=where, role=self._flag_role(case))
+            yield case.finding(
+                "GYR328",
+                f"`{flag}` stands one row late: it is true at the first step of {len(late)} of {len(done)} episodes and "
+                "not at the last step of the episode before",
+                where=where,
+                role=self._flag_role(case),
+            )
             return
         if len(early) >= 2 and len(early) >= len(done) - 1 and not ended:
             where = Ranges()
             for e in early:
                 where.add(e.path, np.array([e.second_last_record]))
-            yield case.finding("GYR328", f"`{flag}` stands one row early: it is true at the last but one step of {len(early)} of {len(done)} episodes", where=where, role=self._flag_role(case))
+            yield case.finding(
+                "GYR328",
+                f"`{flag}` stands one row early: it is true at the last but one step of {len(early)} of {len(done)} episodes",
+                where=where,
+                role=self._flag_role(case),
+            )
             return
         if self.after:
             some = f": {self.after_seen[0][1]}"
-            yield case.finding("GYR328", f"{self.after.rows} steps follow the end of their own episode{some}; the flag stands too early, or the episode's id was not advanced", where=self.after, role=self._flag_role(case), evidence=self.after_seen)
+            yield case.finding(
+                "GYR328",
+                f"{self.after.rows} steps follow the end of their own episode{some}; the flag stands too early, or the "
+                "episode's id was not advanced",
+                where=self.after,
+                role=self._flag_role(case),
+                evidence=self.after_seen,
+            )
         inner = list(self.episodes.values())
         silent = [e for e in inner[:-1] if not (e.terminated or e.truncated or e.done)]
         if self.flags_seen and len(inner) >= 4 and len(silent) == len(inner) - 1 and not any(self.any_true.values()):
-            yield case.finding("GYR328", f"no end flag is ever true although {len(inner)} episodes follow one another", role=self._flag_role(case), severity=Severity.WARNING)
+            yield case.finding(
+                "GYR328",
+                f"no end flag is ever true although {len(inner)} episodes follow one another",
+                role=self._flag_role(case),
+                severity=Severity.WARNING,
+            )
         elif self.flags_seen and len(inner) >= 4 and silent and len(silent) <= 0.34 * len(inner) and not self.after:
             where = Ranges()
             for e in silent:
                 where.add(e.path, np.array([e.record]))
-            yield case.finding("GYR328", f"{len(silent)} of {len(inner)} episodes stop without an end flag while others follow: cut off by the end of a rollout, or a flag that was lost", where=where, role=self._flag_role(case), severity=Severity.NOTE)
+            yield case.finding(
+                "GYR328",
+                f"{len(silent)} of {len(inner)} episodes stop without an end flag while others follow: cut off by the "
+                "end of a rollout, or a flag that was lost",
+                where=where,
+                role=self._flag_role(case),
+                severity=Severity.NOTE,
+            )
 
     @staticmethod
     def _flag_role(case: Case) -> str:
@@ -244,16 +298,31 @@ class Episodes(Question):
         limit = f", which is the declared limit `{case.roles.key('max_steps')}`" if declared else ""
         if "terminated" in self.flags_seen:
             flag = case.roles.key("terminated")
-            missing = f"`{case.roles.key('truncated')}` is never true in the file" if "truncated" in self.flags_seen else "there is no `truncated` field"
-            text = f"done confusion: {len(hits)} episodes end at exactly the same longest length ({longest} steps{limit}) with {flag}=true; {missing}: very likely a time limit reported as termination"
+            missing = (
+                f"`{case.roles.key('truncated')}` is never true in the file"
+                if "truncated" in self.flags_seen
+                else "there is no `truncated` field"
+            )
+            text = (
+                f"done confusion: {len(hits)} episodes end at exactly the same longest length ({longest} steps{limit}) with "
+                f"{flag}=true; {missing}: very likely a time limit reported as termination"
+            )
             yield case.finding("GYR329", text, where=where, role="terminated", severity=Severity.WARNING)
         else:
-            text = f"merged done: {len(hits)} episodes end at exactly the same longest length ({longest} steps{limit}) and `{case.roles.key('done')}` does not say whether by a time limit"
+            text = (
+                f"merged done: {len(hits)} episodes end at exactly the same longest length ({longest} steps{limit}) and "
+                f"`{case.roles.key('done')}` does not say whether by a time limit"
+            )
             yield case.finding("GYR309", text, where=where, role="done", severity=Severity.WARNING)
 
     def _told_apart(self, case: Case) -> Iterator[Finding]:
         if self.flags_seen == {"done"} and self.any_true["done"]:
-            yield case.finding("GYR309", f"`{case.roles.key('done')}` does not tell terminated from truncated: a value cannot be bootstrapped at cut-offs alone", role="done", severity=Severity.NOTE)
+            yield case.finding(
+                "GYR309",
+                f"`{case.roles.key('done')}` does not tell terminated from truncated: a value cannot be bootstrapped at cut-offs alone",
+                role="done",
+                severity=Severity.NOTE,
+            )
         both = self.both.rows
         if both >= 2 and both == self.any_true["terminated"] == self.any_true["truncated"]:
             text = f"terminated and truncated are both true at all {both} ends: one is a copy of the other, so they are not told apart"
@@ -261,5 +330,7 @@ class Episodes(Question):
         if self.contradict:
             if self.done_is_terminated:
                 return
-            text = f"`{case.roles.key('done')}` is not terminated or truncated at {self.contradict.rows} steps: {self.contradict_seen[0][1]}"
+            text = (
+                f"`{case.roles.key('done')}` is not terminated or truncated at {self.contradict.rows} steps: {self.contradict_seen[0][1]}"
+            )
             yield case.finding("GYR330", text, where=self.contradict, role="done", evidence=self.contradict_seen)

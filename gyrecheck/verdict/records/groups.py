@@ -7,46 +7,19 @@ deviation (with n or n - 1). Which of these the file uses is found from its comp
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from gyrecheck.model.fields import Kind
 from gyrecheck.model.finding import Finding, Severity
+from gyrecheck.verdict.records.group_models import MODELS, TOLERANCE, affine, close, same
 from gyrecheck.verdict.records.question import Case, Question, show
 from gyrecheck.verdict.records.ranges import Ranges
 from gyrecheck.verdict.records.view import Floats, Ints, View
 
-TOLERANCE = 2e-3
-"""Largest |advantage - model| that four decimals and an epsilon in the divisor explain, relative to the largest advantage."""
 MAX_ROWS = 2_000_000
-
-
-def _mean(r: Floats) -> Floats:
-    return r - r.mean()
-
-
-def _leave_one_out(r: Floats) -> Floats:
-    return (r - r.mean()) * (len(r) / (len(r) - 1)) if len(r) > 1 else r
-
-
-def _scaled(ddof: int, epsilon: float) -> Callable[[Floats], Floats]:
-    def model(r: Floats) -> Floats:
-        spread = float(r.std(ddof=ddof)) if len(r) > ddof else 0.0
-        return np.asarray((r - r.mean()) / (spread + epsilon)) if spread > 0 else r - r.mean()
-
-    return model
-
-
-MODELS: dict[str, Callable[[Floats], Floats]] = {
-    "reward minus group mean": _mean,
-    "leave-one-out": _leave_one_out,
-    "divided by the group's standard deviation (n)": _scaled(0, 0.0),
-    "divided by the group's standard deviation (n - 1)": _scaled(1, 0.0),
-    "divided by the group's standard deviation (n) + 1e-4": _scaled(0, 1e-4),
-    "divided by the group's standard deviation (n - 1) + 1e-4": _scaled(1, 1e-4),
-}
 
 
 class Groups(Question):
@@ -81,7 +54,9 @@ class Groups(Question):
         nothing = np.full(view.rows, np.nan)
         reward = view.number("reward")
         size = view.number("group_size")
-        self.parts.append((codes, reward if reward is not None else nothing, _advantage(view), size if size is not None else nothing, view.records))
+        self.parts.append(
+            (codes, reward if reward is not None else nothing, _advantage(view), size if size is not None else nothing, view.records)
+        )
         self.rows += view.rows
 
     def answer(self, case: Case) -> Iterator[Finding]:
@@ -103,7 +78,9 @@ class Groups(Question):
 
     def _sizes(self, case: Case, members: list[Ints], counts: Ints, declared: Floats, usual: int, records: Ints) -> Iterator[Finding]:
         told = np.isfinite(declared).any()
-        target = np.where(np.isfinite(declared), declared, usual if counts.max() > 1 and (counts == usual).sum() * 2 > len(counts) else counts)
+        target = np.where(
+            np.isfinite(declared), declared, usual if counts.max() > 1 and (counts == usual).sum() * 2 > len(counts) else counts
+        )
         word = "declared" if told else "usual"
         short, long = counts < target, counts > target
         if short.any():
@@ -111,17 +88,36 @@ class Groups(Question):
             names = [f"{self.names[i]} has {counts[i]} of {show(target[i])}" for i in np.flatnonzero(short)[:5].tolist()]
             last_only = bool(short[-1]) and int(short.sum()) == 1
             ones = bool((counts[short] == 1).all()) and bool((target[short] > 1).all()) and bool(short.all())
-            text = f"group incomplete: {int(short.sum())} of {len(counts)} groups have fewer members than the {word} {show(np.nanmax(target[short]))}: {', '.join(names)}"
+            text = (
+                f"group incomplete: {int(short.sum())} of {len(counts)} groups have fewer members than the {word} "
+                f"{show(np.nanmax(target[short]))}: {', '.join(names)}"
+            )
             if ones:
-                text = f"groups of one: each of the {len(counts)} groups has a single member, {word} {show(np.nanmax(target))}: no baseline can be taken over one"
+                text = (
+                    f"groups of one: each of the {len(counts)} groups has a single member, {word} {show(np.nanmax(target))}: "
+                    "no baseline can be taken over one"
+                )
             elif last_only:
                 text += " (the last in the file: still being written?)"
             yield case.finding("GYR338", text, where=where, role="group_id", severity=Severity.WARNING if ones else Severity.NOTE)
         if long.any() and told:
             names = [f"{self.names[i]} has {counts[i]} of {show(target[i])}" for i in np.flatnonzero(long)[:5].tolist()]
-            yield case.finding("GYR338", f"group too large: {int(long.sum())} groups have more members than declared: {', '.join(names)}; the same name for two prompts, or members twice", where=self._where(members, long, records), role="group_id", severity=Severity.WARNING)
+            yield case.finding(
+                "GYR338",
+                f"group too large: {int(long.sum())} groups have more members than declared: {', '.join(names)}; the "
+                "same name for two prompts, or members twice",
+                where=self._where(members, long, records),
+                role="group_id",
+                severity=Severity.WARNING,
+            )
         if not told and len(counts) > 1 and counts.max() == 1 and case.roles.key("advantage"):
-            yield case.finding("GYR338", f"groups of one: each of the {len(counts)} groups has a single member; a group-relative advantage over one member is always 0", role="group_id", severity=Severity.NOTE)
+            yield case.finding(
+                "GYR338",
+                f"groups of one: each of the {len(counts)} groups has a single member; a group-relative advantage over "
+                "one member is always 0",
+                role="group_id",
+                severity=Severity.NOTE,
+            )
 
     def _signal(self, case: Case, members: list[Ints], counts: Ints, reward: Floats, records: Ints) -> Iterator[Finding]:
         many = [m for m in members if len(m) > 1 and np.isfinite(reward[m]).all()]
@@ -133,17 +129,37 @@ class Groups(Question):
         where.add(self.path, records[np.sort(np.concatenate(flat))])
         if share == 1:
             values = sorted({float(reward[m[0]]) for m in flat})
-            between = f"; rewards differ between groups ({show(values[0])} to {show(values[-1])}), never within one" if len(values) > 1 else f"; every reward is {show(values[0])}"
-            yield case.finding("GYR340", f"no learning signal: in all {len(many)} groups the members have equal rewards, so every advantage is 0{between}", where=where, role="reward", severity=Severity.WARNING)
-        elif share >= 0.75 and len(many) >= 8:  # noqa: PLR2004
-            yield case.finding("GYR340", f"little learning signal: {len(flat)} of {len(many)} groups have equal rewards", where=where, role="reward", severity=Severity.NOTE)
+            between = (
+                f"; rewards differ between groups ({show(values[0])} to {show(values[-1])}), never within one"
+                if len(values) > 1
+                else f"; every reward is {show(values[0])}"
+            )
+            yield case.finding(
+                "GYR340",
+                f"no learning signal: in all {len(many)} groups the members have equal rewards, so every advantage is 0{between}",
+                where=where,
+                role="reward",
+                severity=Severity.WARNING,
+            )
+        elif share >= 0.75 and len(many) >= 8:
+            yield case.finding(
+                "GYR340",
+                f"little learning signal: {len(flat)} of {len(many)} groups have equal rewards",
+                where=where,
+                role="reward",
+                severity=Severity.NOTE,
+            )
 
-    def _advantages(self, case: Case, members: list[Ints], reward: Floats, advantage: Floats, target: Floats, records: Ints) -> Iterator[Finding]:
+    def _advantages(
+        self, case: Case, members: list[Ints], reward: Floats, advantage: Floats, target: Floats, records: Ints
+    ) -> Iterator[Finding]:
         whole = [i for i, m in enumerate(members) if np.isfinite(reward[m]).all() and np.isfinite(advantage[m]).all()]
         scale = max(float(np.nanmax(np.abs(advantage))), 1e-6)
         complete = [i for i in whole if len(members[i]) == target[i] and len(members[i]) > 1]
         telling = [i for i in complete if np.ptp(reward[members[i]]) > 0]
-        fits = {name: [i for i in telling if _close(advantage[members[i]], model(reward[members[i]]), scale)] for name, model in MODELS.items()}
+        fits = {
+            name: [i for i in telling if close(advantage[members[i]], model(reward[members[i]]), scale)] for name, model in MODELS.items()
+        }
         name = max(fits, key=lambda n: len(fits[n]))
         n = int(np.median(target)) if len(target) else 0
         blocks = self._block_model(reward, advantage, n, scale)
@@ -160,13 +176,13 @@ class Groups(Question):
             if len(m) < 2:
                 continue
             if len(m) == target[i]:
-                ok = _close(advantage[m], model(reward[m]), scale)
+                ok = close(advantage[m], model(reward[m]), scale)
             elif name == "leave-one-out":
-                ok = _same(advantage[m] - reward[m] * target[i] / (target[i] - 1), scale)
+                ok = same(advantage[m] - reward[m] * target[i] / (target[i] - 1), scale)
             elif exact_scale:
-                ok = _same(reward[m] - advantage[m], scale)
+                ok = same(reward[m] - advantage[m], scale)
             else:
-                ok = _affine(reward[m], advantage[m], scale)
+                ok = affine(reward[m], advantage[m], scale)
             if not ok:
                 wrong.append(i)
         if not wrong or (good == 0 and blocks is None):
@@ -179,11 +195,28 @@ class Groups(Question):
         where = self._where(members, flags, records)
         worst = wrong[0]
         baselines = sorted({round(float(b), 4) for b in (reward[members[worst]] - advantage[members[worst]])})
-        told = f"in group {self.names[worst]} reward minus advantage is {', '.join(show(b) for b in baselines[:4])}" if len(baselines) > 1 else f"group {self.names[worst]} has the baseline {show(baselines[0])}, its own mean is {show(reward[members[worst]].mean())}"
+        told = (
+            f"in group {self.names[worst]} reward minus advantage is {', '.join(show(b) for b in baselines[:4])}"
+            if len(baselines) > 1
+            else f"group {self.names[worst]} has the baseline {show(baselines[0])}, its own mean is {show(reward[members[worst]].mean())}"
+        )
         why = f"; the values are those of blocks of {n} in file order, which no longer are the groups" if by_block else ""
-        text = f"advantage not of own group: the implied baseline does not fit the group in {len(wrong)} of {len(members)} groups: {told}{why}"
-        evidence = [(int(records[k]), f"reward {show(reward[k])}, advantage {show(advantage[k])}, baseline {show(reward[k] - advantage[k])}") for k in members[worst][:5].tolist()]
-        yield case.finding("GYR339", text, where=where, role="advantage", evidence=evidence, side="training", severity=None if by_block else Severity.WARNING)
+        text = (
+            f"advantage not of own group: the implied baseline does not fit the group in {len(wrong)} of {len(members)} groups: {told}{why}"
+        )
+        evidence = [
+            (int(records[k]), f"reward {show(reward[k])}, advantage {show(advantage[k])}, baseline {show(reward[k] - advantage[k])}")
+            for k in members[worst][:5].tolist()
+        ]
+        yield case.finding(
+            "GYR339",
+            text,
+            where=where,
+            role="advantage",
+            evidence=evidence,
+            side="training",
+            severity=None if by_block else Severity.WARNING,
+        )
 
     @staticmethod
     def _block_model(reward: Floats, advantage: Floats, n: int, scale: float) -> Floats | None:
@@ -202,9 +235,11 @@ class Groups(Question):
     @staticmethod
     def _explained(blocks: Floats, wrong: list[Ints], advantage: Floats, scale: float) -> bool:
         rows = np.concatenate(wrong)
-        return float((np.abs(blocks[rows] - advantage[rows]) <= TOLERANCE * scale + 1e-4).mean()) >= 0.8  # noqa: PLR2004
+        return float((np.abs(blocks[rows] - advantage[rows]) <= TOLERANCE * scale + 1e-4).mean()) >= 0.8
 
-    def _displaced(self, case: Case, members: list[Ints], reward: Floats, advantage: Floats, records: Ints, scale: float) -> Iterator[Finding]:
+    def _displaced(
+        self, case: Case, members: list[Ints], reward: Floats, advantage: Floats, records: Ints, scale: float
+    ) -> Iterator[Finding]:
         """The right values at other rows; or values of the whole batch; or none that a group can give."""
         if len(members) < 2:
             return
@@ -215,39 +250,68 @@ class Groups(Question):
             for m in members:
                 made[m] = model(reward[m])
             right = made[rows]
-            if not _close(np.sort(have), np.sort(right), scale) or np.ptp(right) == 0:
+            if not close(np.sort(have), np.sort(right), scale) or np.ptp(right) == 0:
                 continue
             off = np.abs(have - right) > TOLERANCE * scale + 1e-4
             if not off.any():
                 return
             where = Ranges()
             where.add(self.path, records[rows[off]])
-            shift = next((k for k in (1, -1, 2, -2, 3, -3) if _close(np.roll(right, k), have, scale)), 0)
+            shift = next((k for k in (1, -1, 2, -2, 3, -3) if close(np.roll(right, k), have, scale)), 0)
             how = f"shifted by {abs(shift)} row{'s' if abs(shift) > 1 else ''}" if shift else "in another order"
-            text = f"advantage not of own group: the values are those of the groups ({name}), {how}: at {int(off.sum())} of {len(rows)} records the advantage belongs to another record"
+            text = (
+                f"advantage not of own group: the values are those of the groups ({name}), {how}: at {int(off.sum())} of "
+                f"{len(rows)} records the advantage belongs to another record"
+            )
             at = int(rows[off][0])
-            yield case.finding("GYR339", text, where=where, role="advantage", evidence=((int(records[at]), f"advantage {show(advantage[at])}, own group gives {show(made[at])}"),), side="training")
+            yield case.finding(
+                "GYR339",
+                text,
+                where=where,
+                role="advantage",
+                evidence=((int(records[at]), f"advantage {show(advantage[at])}, own group gives {show(made[at])}"),),
+                side="training",
+            )
             return
         whole = reward[rows]
         for label, ddof in (("standard deviation (n)", 0), ("standard deviation (n - 1)", 1), ("", -1)):
             spread = float(whole.std(ddof=ddof)) if ddof >= 0 else 1.0
-            if spread > 0 and _close((whole - whole.mean()) / spread, have, scale) and np.ptp(have) > 0:
+            if spread > 0 and close((whole - whole.mean()) / spread, have, scale) and np.ptp(have) > 0:
                 where = Ranges()
                 where.add(self.path, records[rows])
                 divided = f", divided by its {label}" if label else ""
-                text = f"advantage not of own group: the baseline is the mean of all {len(rows)} records{divided}, not that of each group: easy prompts are rewarded, hard ones punished"
+                text = (
+                    f"advantage not of own group: the baseline is the mean of all {len(rows)} records{divided}, not that of "
+                    "each group: easy prompts are rewarded, hard ones punished"
+                )
                 yield case.finding("GYR339", text, where=where, role="advantage", side="training", severity=Severity.WARNING)
                 return
         yield from self._impossible(case, members, reward, advantage, records, scale)
 
-    def _impossible(self, case: Case, members: list[Ints], reward: Floats, advantage: Floats, records: Ints, scale: float) -> Iterator[Finding]:
+    def _impossible(
+        self, case: Case, members: list[Ints], reward: Floats, advantage: Floats, records: Ints, scale: float
+    ) -> Iterator[Finding]:
         """Where no known model fits: members of one group with equal rewards and unequal advantages, or the order turned round."""
-        turned = [m for m in members if len(m) > 1 and np.ptp(reward[m]) > 0 and _affine(-reward[m], advantage[m], scale) and np.ptp(advantage[m]) > TOLERANCE]
-        rising = [m for m in members if len(m) > 1 and np.ptp(reward[m]) > 0 and _affine(reward[m], advantage[m], scale) and np.ptp(advantage[m]) > TOLERANCE]
+        turned = [
+            m
+            for m in members
+            if len(m) > 1 and np.ptp(reward[m]) > 0 and affine(-reward[m], advantage[m], scale) and np.ptp(advantage[m]) > TOLERANCE
+        ]
+        rising = [
+            m
+            for m in members
+            if len(m) > 1 and np.ptp(reward[m]) > 0 and affine(reward[m], advantage[m], scale) and np.ptp(advantage[m]) > TOLERANCE
+        ]
         if len(turned) >= 2 and not rising:
             where = Ranges()
             where.add(self.path, records[np.sort(np.concatenate(turned))])
-            yield case.finding("GYR339", f"advantage falls as the reward rises in all {len(turned)} groups with spread: the sign is turned", where=where, role="advantage", side="training")
+            yield case.finding(
+                "GYR339",
+                f"advantage falls as the reward rises in all {len(turned)} groups with spread: the sign is turned",
+                where=where,
+                role="advantage",
+                side="training",
+            )
 
     def _where(self, members: list[Ints], chosen: Any, records: Ints) -> Ranges:  # noqa: ANN401 - a mask over groups
         where = Ranges()
@@ -276,19 +340,3 @@ def _advantage(view: View) -> Floats:
     one = (low == high) | ((positive | negative) & (nonzero_low == nonzero_high))
     out[filled] = np.where(one, inner, np.nan)
     return out
-
-
-def _close(a: Floats, b: Floats, scale: float) -> bool:
-    return bool((np.abs(a - b) <= TOLERANCE * scale + 1e-4).all())
-
-
-def _same(values: Floats, scale: float) -> bool:
-    return bool(np.ptp(values) <= 2 * (TOLERANCE * scale + 1e-4))
-
-
-def _affine(r: Floats, a: Floats, scale: float) -> bool:
-    """Whether advantage is a rising line over reward within the group."""
-    if np.ptp(r) == 0:
-        return _same(a, scale)
-    slope = float(np.cov(r, a, bias=True)[0, 1] / r.var())
-    return slope > 0 and _close(a, slope * (r - r.mean()) + a.mean(), scale)

@@ -10,17 +10,21 @@ from gyrecheck.model.finding import Finding, Severity, Table, Verdict
 from gyrecheck.rulebook.codes import Code
 from gyrecheck.rulebook.contract import Contract, RoleMap
 from gyrecheck.rulebook.ratio_limits import RatioLimits
+from gyrecheck.verdict.records.declared import DeclaredFields
 from gyrecheck.verdict.records.defaults import Duplicates, Failures, FilledIn, FinalObservation
 from gyrecheck.verdict.records.episodes import Episodes
 from gyrecheck.verdict.records.groups import Groups
-from gyrecheck.verdict.records.presence import DeclaredFields, KindDrift, NotANumber, Presence, TimeTags
+from gyrecheck.verdict.records.lengths import Lengths
+from gyrecheck.verdict.records.logprobs import LogProbs
+from gyrecheck.verdict.records.masks import Masks
+from gyrecheck.verdict.records.presence import KindDrift, NotANumber, Presence, TimeTags
 from gyrecheck.verdict.records.question import Case, Question
 from gyrecheck.verdict.records.ratio import Ratio
-from gyrecheck.verdict.records.shapes import Lengths, ShapeJump, SwappedAxes
+from gyrecheck.verdict.records.shapes import ShapeJump, SwappedAxes
 from gyrecheck.verdict.records.steps import StepReader
 from gyrecheck.verdict.records.successors import Returns, StuckObservation, Successor
-from gyrecheck.verdict.records.tokens import LogProbs, Masks
-from gyrecheck.verdict.records.versions import Age, Lag, MixedVersions, VersionOrder
+from gyrecheck.verdict.records.version_order import Age, VersionOrder
+from gyrecheck.verdict.records.versions import Lag, MixedVersions
 from gyrecheck.verdict.records.view import View
 
 QUESTIONS: tuple[type[Question], ...] = (
@@ -68,7 +72,9 @@ class Judgement:
 class Judge:
     """Feed batches in order, then take `result`. Roles are assigned from the first batch and grow with later keys."""
 
-    def __init__(self, contract: Contract, codes: Mapping[str, Code], limits: RatioLimits, explicit: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, contract: Contract, codes: Mapping[str, Code], limits: RatioLimits, explicit: Mapping[str, str] | None = None
+    ) -> None:
         self._contract = contract
         self._codes = codes
         self._limits = limits
@@ -135,13 +141,21 @@ class Judge:
             verdict, table = self._ratio.verdict(case), self._ratio.table()
             judged.append(Ratio.about)
         else:
-            missing.append(f"{Ratio.about}: no record carries both a recorded and a replayed log-prob (`gyrecheck handoff replay` computes the second)")
+            missing.append(
+                f"{Ratio.about}: no record carries both a recorded and a replayed log-prob (`gyrecheck handoff replay` computes the second)"
+            )
         findings.sort(key=lambda f: (-f.severity.rank, f.path, f.line, f.code))
         shown = tuple(f for f in findings if f.severity is not Severity.OFF)
         return Judgement(shown, verdict, table, tuple(missing), tuple(judged), roles, self.rows, self.records)
 
 
-def judge_records(batches: Iterable[RecordBatch], contract: Contract, codes: Mapping[str, Code], limits: RatioLimits, explicit: Mapping[str, str] | None = None) -> Judgement:
+def judge_records(
+    batches: Iterable[RecordBatch],
+    contract: Contract,
+    codes: Mapping[str, Code],
+    limits: RatioLimits,
+    explicit: Mapping[str, str] | None = None,
+) -> Judgement:
     """One pass over `batches`.
 
     Raises:

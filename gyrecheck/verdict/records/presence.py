@@ -9,7 +9,7 @@ import numpy as np
 
 from gyrecheck.model.fields import Column, Kind, State
 from gyrecheck.model.finding import Finding, Severity
-from gyrecheck.verdict.records.question import Case, Question, show
+from gyrecheck.verdict.records.question import Case, Question
 from gyrecheck.verdict.records.ranges import Ranges
 from gyrecheck.verdict.records.view import View, row_of_element
 
@@ -35,7 +35,9 @@ class Presence(Question):
     def feed(self, view: View) -> None:
         """Read one batch."""
         excused = without_logprobs(view)
-        wanted = {role: role for role in CORE if view.roles.key(role)} | {key: key for key, role in view.roles.parts.items() if role in CORE}
+        wanted = {role: role for role in CORE if view.roles.key(role)} | {
+            key: key for key, role in view.roles.parts.items() if role in CORE
+        }
         for role in wanted:
             column = view.column(role) if role in CORE else view.batch.columns.get(role)
             if column is None:
@@ -62,10 +64,17 @@ class Presence(Question):
         for role, where in self.null.items():
             key = case.roles.key(role) or role
             if where.rows == self.rows:
-                yield case.finding("GYR307", f"`{key}` is None in all {self.rows} records: the key is there and carries nothing", where=where, field=key)
+                yield case.finding(
+                    "GYR307", f"`{key}` is None in all {self.rows} records: the key is there and carries nothing", where=where, field=key
+                )
                 continue
             if role == "policy_version":
-                yield case.finding("GYR401", f"`{key}` is None at {where.rows} of {self.rows} records: these do not say which policy version sampled them", where=where, role=role)
+                yield case.finding(
+                    "GYR401",
+                    f"`{key}` is None at {where.rows} of {self.rows} records: these do not say which policy version sampled them",
+                    where=where,
+                    role=role,
+                )
                 continue
             yield case.finding("GYR307", f"`{key}` is None at {where.rows} of {self.rows} records", where=where, field=key)
         for role, where in self.holes.items():
@@ -76,9 +85,19 @@ class Presence(Question):
                 continue
             key = case.roles.key(role) or role
             code = "GYR401" if role == "policy_version" else "GYR303"
-            what = "these do not say which policy version sampled them" if role == "policy_version" else "the other records carry it, so a reader must fail or fill here"
-            severity = Severity.ERROR if role in {"policy_version", "reward", "action", "tokens"} and where.rows * 2 < self.rows else Severity.WARNING
-            yield case.finding(code, f"`{key}` is absent at {where.rows} of {self.rows} records; {what}", where=where, field=key, severity=severity)
+            what = (
+                "these do not say which policy version sampled them"
+                if role == "policy_version"
+                else "the other records carry it, so a reader must fail or fill here"
+            )
+            severity = (
+                Severity.ERROR
+                if role in {"policy_version", "reward", "action", "tokens"} and where.rows * 2 < self.rows
+                else Severity.WARNING
+            )
+            yield case.finding(
+                code, f"`{key}` is absent at {where.rows} of {self.rows} records; {what}", where=where, field=key, severity=severity
+            )
 
 
 def without_logprobs(view: View) -> np.ndarray[tuple[int], np.dtype[np.bool_]] | None:
@@ -107,7 +126,9 @@ class NotANumber(Question):
             if column.kind not in {Kind.FLOAT, Kind.MIXED} or column.texts is not None:
                 continue
             flat = np.asarray(column.flat)
-            if flat.dtype.kind != "f" or np.isfinite(np.add.reduce(flat, dtype=np.float64)):  # one pass: a finite sum has no NaN and no infinity
+            if flat.dtype.kind != "f" or np.isfinite(
+                np.add.reduce(flat, dtype=np.float64)
+            ):  # one pass: a finite sum has no NaN and no infinity
                 continue
             nan, infinite = np.isnan(flat), np.isinf(flat)
             if column.holes is not None:
@@ -124,9 +145,20 @@ class NotANumber(Question):
 
     def answer(self, case: Case) -> Iterator[Finding]:
         """Where they stand; a warning where the field has no known role."""
-        for word, table, severity in (("NaN", self.nan, None), ("infinity", self.infinite, None), ("NaN or infinity", self.other, Severity.NOTE)):
+        for word, table, severity in (
+            ("NaN", self.nan, None),
+            ("infinity", self.infinite, None),
+            ("NaN or infinity", self.other, Severity.NOTE),
+        ):
             for key, where in table.items():
-                yield case.finding("GYR320", f"`{key}` holds {word} at {where.rows} of {case.rows} records", where=where, field=key, evidence=self.samples.get(key, ()), severity=severity)
+                yield case.finding(
+                    "GYR320",
+                    f"`{key}` holds {word} at {where.rows} of {case.rows} records",
+                    where=where,
+                    field=key,
+                    evidence=self.samples.get(key, ()),
+                    severity=severity,
+                )
 
 
 class KindDrift(Question):
@@ -161,9 +193,7 @@ class KindDrift(Question):
                     continue
                 count, first = seen.get(kind, (0, int(view.records[int(rows.argmax())])))
                 seen[kind] = (count + int(rows.sum()), first)
-                if kind is Kind.TEXT:
-                    self.odd.setdefault((role, kind), Ranges()).add(view.path, view.records[rows])
-                elif kind is Kind.BOOL or kind is Kind.OBJECT:
+                if kind is Kind.TEXT or kind is Kind.BOOL or kind is Kind.OBJECT:
                     self.odd.setdefault((role, kind), Ranges()).add(view.path, view.records[rows])
 
     def _dtype(self, view: View, column: Column) -> None:
@@ -180,14 +210,30 @@ class KindDrift(Question):
             text = seen.get(Kind.TEXT)
             if text and numeric and allowed:
                 where = self.odd[role, Kind.TEXT]
-                yield case.finding("GYR321", f"`{key}` is text at {text[0]} of {text[0] + numeric} records and a number in the others", where=where, role=role)
+                yield case.finding(
+                    "GYR321",
+                    f"`{key}` is text at {text[0]} of {text[0] + numeric} records and a number in the others",
+                    where=where,
+                    role=role,
+                )
             elif text and allowed and Kind.TEXT not in allowed and role in {"terminated", "truncated", "done", "mask", "reward", "logprob"}:
-                why = ": a text such as \"False\" counts as true" if Kind.BOOL in allowed else ""
-                yield case.finding("GYR321", f"`{key}` is text in all records, expected {' or '.join(k.value for k in allowed)}{why}", where=self.odd[role, Kind.TEXT], role=role)
+                why = ': a text such as "False" counts as true' if Kind.BOOL in allowed else ""
+                yield case.finding(
+                    "GYR321",
+                    f"`{key}` is text in all records, expected {' or '.join(k.value for k in allowed)}{why}",
+                    where=self.odd[role, Kind.TEXT],
+                    role=role,
+                )
             flag = seen.get(Kind.BOOL)
             if flag and numeric > flag[0] and role in {"terminated", "truncated", "done"}:
                 where = self.odd[role, Kind.BOOL]
-                yield case.finding("GYR321", f"`{key}` is true/false at {flag[0]} records and a number at {numeric - flag[0]}", where=where, role=role, severity=Severity.NOTE)
+                yield case.finding(
+                    "GYR321",
+                    f"`{key}` is true/false at {flag[0]} records and a number at {numeric - flag[0]}",
+                    where=where,
+                    role=role,
+                    severity=Severity.NOTE,
+                )
         for key, dtypes in self.dtypes.items():
             if len(dtypes) > 1:
                 told = ", ".join(f"{name} from record {first}" for name, (_, first) in dtypes.items())
@@ -217,96 +263,16 @@ class TimeTags(Question):
         if not case.roles.key("policy_version"):
             seen = f"; `{self.evidence}` shows that its reader compares versions" if self.evidence else ""
             yield case.finding(
-                "GYR401", f"no record says which policy version sampled it{seen}", severity=Severity.WARNING if self.evidence in _VERSION_KEYS(case) else Severity.NOTE
+                "GYR401",
+                f"no record says which policy version sampled it{seen}",
+                severity=Severity.WARNING if self.evidence in _VERSION_KEYS(case) else Severity.NOTE,
             )
         missing = [role for role in ("sample_step", "wall_clock") if not case.roles.key(role)]
         if missing:
-            yield case.finding("GYR409", f"no record carries {' or '.join(missing)}: its age can be told in versions only", severity=Severity.NOTE)
+            yield case.finding(
+                "GYR409", f"no record carries {' or '.join(missing)}: its age can be told in versions only", severity=Severity.NOTE
+            )
 
 
 def _VERSION_KEYS(case: Case) -> set[str]:  # noqa: N802 - a constant of the case
     return {case.roles.key(role) for role in ("trainer_version", "max_lag", "lag")} - {""}
-
-
-class DeclaredFields(Question):
-    """A project's own contract (`--schema`): required fields, shapes, dtypes, ranges, nothing beside them when strict."""
-
-    about = "the project's contract"
-
-    def __init__(self) -> None:
-        self.absent: dict[str, Ranges] = {}
-        self.shape: dict[str, Ranges] = {}
-        self.kind: dict[str, Ranges] = {}
-        self.range: dict[str, Ranges] = {}
-        self.text: dict[str, str] = {}
-        self.extra: dict[str, Ranges] = {}
-        self.rows = 0
-
-    def feed(self, view: View) -> None:
-        """Read one batch."""
-        self.rows += view.rows
-        wanted = view.contract.schema_roles
-        if not wanted:
-            return
-        for role, spec in wanted.items():
-            column = view.column(role)
-            if column is None:
-                if spec.required:
-                    self.absent.setdefault(role, Ranges()).add(view.path, view.records)
-                continue
-            state = np.asarray(column.state)
-            bad = state != int(State.PRESENT) if not spec.nullable else state == int(State.ABSENT)
-            if spec.required and bad.any():
-                self.absent.setdefault(role, Ranges()).add(view.path, view.records[bad])
-            self._values(view, column, role)
-        if view.contract.strict:
-            for key in view.batch.columns:
-                if view.roles.roles.get(key, "") not in wanted and not key.startswith("header."):
-                    self.extra.setdefault(key, Ranges()).add(view.path, view.records)
-
-    def _values(self, view: View, column: Column, role: str) -> None:
-        spec = view.contract.schema_roles[role]
-        of = np.asarray(column.shape_of)
-        if spec.shape is not None:
-            fits = np.array([len(s) == len(spec.shape) and all(w in {-1, n} for n, w in zip(s, spec.shape, strict=True)) for s in column.shapes] + [True])
-            bad = ~fits[of]
-            if bad.any():
-                self.shape.setdefault(role, Ranges()).add(view.path, view.records[bad])
-                self.text.setdefault(f"shape {role}", str(list(column.shapes[int(of[int(bad.argmax())])])))
-        if spec.kinds or spec.dtype:
-            allowed = [k in spec.kinds or (k is Kind.INT and Kind.FLOAT in spec.kinds) or not spec.kinds for k in column.kinds]
-            bad = ~np.array(allowed)[np.asarray(column.kind_of)] & (np.asarray(column.counts) > 0)
-            if spec.dtype and column.dtype not in {spec.dtype, *(kind.value for kind in Kind)}:
-                bad = np.ones(view.rows, np.bool_)
-            if bad.any():
-                self.kind.setdefault(role, Ranges()).add(view.path, view.records[bad])
-                self.text.setdefault(f"kind {role}", column.dtype)
-        flat = np.asarray(column.flat)
-        low, high = spec.minimum, spec.maximum
-        if len(flat) and (low is not None or high is not None) and flat.dtype.kind != "b":
-            bad_values = np.zeros(len(flat), np.bool_)
-            bad_values |= flat < low if low is not None else False
-            bad_values |= flat > high if high is not None else False
-            if bad_values.any():
-                rows = row_of_element(column)[bad_values]
-                self.range.setdefault(role, Ranges()).add(view.path, view.records[np.unique(rows)])
-                self.text.setdefault(f"range {role}", show(flat[bad_values][0]))
-
-    def answer(self, case: Case) -> Iterator[Finding]:
-        """What the schema asks for and the file does not hold."""
-        for role, where in self.absent.items():
-            known = ", ".join(sorted(case.roles.keys.values()))
-            yield case.finding("GYR303", f"required field `{role}` is absent at {where.rows} of {self.rows} records; known fields here: {known or 'none'}", where=where, field=role)
-        for role, where in self.shape.items():
-            spec = case.contract.schema_roles[role]
-            yield case.finding("GYR307", f"`{case.roles.key(role)}` has shape {self.text[f'shape {role}']}, the schema says {list(spec.shape or ())}", where=where, role=role)
-        for role, where in self.kind.items():
-            spec = case.contract.schema_roles[role]
-            said = spec.dtype or " or ".join(kind.value for kind in spec.kinds)
-            yield case.finding("GYR321", f"`{case.roles.key(role)}` is {self.text[f'kind {role}']}, the schema says {said}", where=where, role=role)
-        for role, where in self.range.items():
-            spec = case.contract.schema_roles[role]
-            limits = f"{spec.minimum if spec.minimum is not None else '-inf'} to {spec.maximum if spec.maximum is not None else 'inf'}"
-            yield case.finding("GYR322", f"`{case.roles.key(role)}` holds {self.text[f'range {role}']}, the schema allows {limits}", where=where, role=role)
-        for key, where in self.extra.items():
-            yield case.finding("GYR305", f"`{key}` is not in the schema {case.contract.schema}", where=where, field=key, severity=Severity.WARNING)

@@ -54,7 +54,7 @@ class Ranges:
 
     def add_all(self, other: Ranges) -> None:
         """Take all of another's."""
-        for path, ranges in other._files.items():  # noqa: SLF001 - same class
+        for path, ranges in other._files.items():
             for start, end in ranges:
                 self.add(path, np.arange(start, end + 1))
 

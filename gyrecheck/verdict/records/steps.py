@@ -100,7 +100,11 @@ class StepReader:
             self._open, self._last_step = int(codes[-1]), int(counter[0][-1])
             labelled = True
         else:
-            ends = np.any([flag for flag in flags.values() if flag is not None], axis=0) if any(f is not None for f in flags.values()) else np.zeros(n, np.bool_)
+            ends = (
+                np.any([flag for flag in flags.values() if flag is not None], axis=0)
+                if any(f is not None for f in flags.values())
+                else np.zeros(n, np.bool_)
+            )
             begins = np.concatenate(([self._last_ended], ends[:-1]))
             base = self._open + np.cumsum(begins)
             codes = base.astype(np.int64)
@@ -127,7 +131,7 @@ class StepReader:
 
     def _trajectories(self, view: View, lists: list[str]) -> Steps | None:
         base = view.column("reward" if "reward" in lists else lists[0])
-        if base is None or any(len(shape) > 2 or (len(shape) == 2 and shape[1] != 1) for shape in base.shapes):  # noqa: PLR2004
+        if base is None or any(len(shape) > 2 or (len(shape) == 2 and shape[1] != 1) for shape in base.shapes):
             return None  # several environments side by side in one record
         counts = np.asarray(base.counts)
         n = int(counts.sum())
@@ -159,7 +163,13 @@ class StepReader:
             step = first[0][row] + position
         names = view.labels("episode_id")
         beside = view.labels("env_id")
-        keys: list[Any] = list(zip(names, beside, strict=True)) if names is not None and beside is not None else names if names is not None else [(view.path, int(r), i) for i, r in enumerate(view.records)]
+        keys: list[Any] = (
+            list(zip(names, beside, strict=True))
+            if names is not None and beside is not None
+            else names
+            if names is not None
+            else [(view.path, int(r), i) for i, r in enumerate(view.records)]
+        )
         codes = self._code(keys)[row]
         order = np.argsort(codes, kind="stable") if bool((np.diff(codes) < 0).any()) else np.arange(n)
         final = view.column("final_obs")
@@ -195,7 +205,7 @@ class StepReader:
             code = table.get(key)
             if code is None:
                 code = table[key] = len(names)
-                names.append(key[0] if isinstance(key, tuple) and len(key) == 2 else key)  # noqa: PLR2004
+                names.append(key[0] if isinstance(key, tuple) and len(key) == 2 else key)
             codes[at] = code
         return codes
 

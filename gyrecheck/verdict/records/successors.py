@@ -72,13 +72,13 @@ class Successor(Question):
             self.broken_seen.append((int(steps.record[at]), f"next_obs {_short(after[at])}, following obs {_short(obs[at + 1])}"))
             if at >= 1:
                 self.previous += int((wrong[1:] & _equal(after[1:-1], obs[1:-1])).sum())
-        if len(steps) > 2:  # noqa: PLR2004
+        if len(steps) > 2:
             both = inside[1:] & inside[:-1] & known[:-1]
             self.two_pairs += int(both.sum())
             self.two_ahead += int((both & _equal(after[:-2], obs[2:])).sum())
-        self._over_ends(view, steps, inside)
+        self._over_ends(view, steps)
 
-    def _over_ends(self, view: View, steps: Steps, inside: Bools) -> None:
+    def _over_ends(self, view: View, steps: Steps) -> None:
         """The last step of an episode against the first observation of the next one in file order."""
         if steps.obs is None or steps.next_obs is None:
             return
@@ -87,8 +87,9 @@ class Successor(Question):
         record = steps.record[file_order]
         ends = steps.ends
         flags = ends[file_order] if ends is not None else np.zeros(len(steps), np.bool_)
-        crossing = (episode[1:] != episode[:-1]) & (flags[:-1] if ends is not None else True)
-        del inside
+        crossing = episode[1:] != episode[:-1]
+        if ends is not None:
+            crossing &= flags[:-1]
         self.ends += int(crossing.sum())
         hit = crossing & _equal(after[:-1], obs[1:]) & ~_equal(after[:-1], obs[:-1])
         if steps.final_obs is not None:
@@ -98,29 +99,50 @@ class Successor(Question):
             truncated = steps.truncated[file_order][:-1] if steps.truncated is not None else np.zeros(len(hit), np.bool_)
             self.leak_truncated += int((hit & truncated).sum())
             at = int(hit.argmax())
-            self.leak_seen.append((int(record[at]), f"next_obs {_short(after[at])} is obs of record {int(record[at + 1])}, the start of another episode"))
+            self.leak_seen.append(
+                (int(record[at]), f"next_obs {_short(after[at])} is obs of record {int(record[at + 1])}, the start of another episode")
+            )
 
     def answer(self, case: Case) -> Iterator[Finding]:
         """Aliased, leaking over the end, or not chained."""
         obs, after = case.roles.key("obs"), case.roles.key("next_obs")
-        if self.same.rows >= LIVE * self.rows and self.rows >= 4 and self.moves:  # noqa: PLR2004
-            text = f"`{after}` equals `{obs}` of the same step at {self.same.rows} of {self.rows} steps although observations change: both point at one live buffer, or the successor was never read"
+        if self.same.rows >= LIVE * self.rows and self.rows >= 4 and self.moves:
+            text = (
+                f"`{after}` equals `{obs}` of the same step at {self.same.rows} of {self.rows} steps although observations "
+                "change: both point at one live buffer, or the successor was never read"
+            )
             yield case.finding("GYR327", text, where=self.same, role="next_obs")
             return
         if self.leak:
-            cut = f", {self.leak_truncated} of them truncated, where the value of the true successor is bootstrapped" if self.leak_truncated else ""
-            text = f"successor observation belongs to the next episode: at {self.leak.rows} of {self.ends} episode ends `{after}` is the first `{obs}` of the episode that follows (the reset observation){cut}"
+            cut = (
+                f", {self.leak_truncated} of them truncated, where the value of the true successor is bootstrapped"
+                if self.leak_truncated
+                else ""
+            )
+            text = (
+                f"successor observation belongs to the next episode: at {self.leak.rows} of {self.ends} episode ends "
+                f"`{after}` is the first `{obs}` of the episode that follows (the reset observation){cut}"
+            )
             severity = None if self.leak.rows >= 2 or self.leak_truncated else Severity.WARNING
             yield case.finding("GYR325", text, where=self.leak, role="next_obs", evidence=self.leak_seen, severity=severity)
         if not self.broken:
             return
         share = self.broken.rows / max(self.pairs, 1)
-        if self.two_pairs >= 5 and self.two_ahead >= 0.95 * self.two_pairs and share > 0.9:  # noqa: PLR2004
-            text = f"`{after}` is the observation two steps later at {self.two_ahead} of {self.two_pairs} steps: shifted by one row, or a two-step transition"
-        elif self.same.rows and share > 0.1:  # noqa: PLR2004
-            text = f"`{after}` is not the `{obs}` of the following step at {self.broken.rows} of {self.pairs} steps ({self.broken_seen[0][1]}); at {self.same.rows} it equals `{obs}` of its own step"
+        if self.two_pairs >= 5 and self.two_ahead >= 0.95 * self.two_pairs and share > 0.9:
+            text = (
+                f"`{after}` is the observation two steps later at {self.two_ahead} of {self.two_pairs} steps: shifted by one "
+                "row, or a two-step transition"
+            )
+        elif self.same.rows and share > 0.1:
+            text = (
+                f"`{after}` is not the `{obs}` of the following step at {self.broken.rows} of {self.pairs} steps "
+                f"({self.broken_seen[0][1]}); at {self.same.rows} it equals `{obs}` of its own step"
+            )
         else:
-            text = f"`{after}` is not the `{obs}` of the following step at {self.broken.rows} of {self.pairs} steps inside episodes: {self.broken_seen[0][1]}"
+            text = (
+                f"`{after}` is not the `{obs}` of the following step at {self.broken.rows} of {self.pairs} steps inside "
+                f"episodes: {self.broken_seen[0][1]}"
+            )
         yield case.finding("GYR326", text, where=self.broken, role="next_obs", evidence=self.broken_seen)
 
 
@@ -164,7 +186,7 @@ class StuckObservation(Question):
 
     def answer(self, case: Case) -> Iterator[Finding]:
         """Said when every episode of some length stands still, and they differ from each other."""
-        long = [code for code, length in self.length.items() if length >= 3]  # noqa: PLR2004
+        long = [code for code, length in self.length.items() if length >= 3]
         stuck = [code for code in long if self.still[code]]
         if len(long) < 2 or len(stuck) < len(long) * 0.9 or len({tuple(self.first[c].tolist()) for c in stuck}) < 2:
             return
@@ -172,7 +194,10 @@ class StuckObservation(Question):
         for code in stuck:
             if code in self.where:
                 where.add_all(self.where[code])
-        text = f"`{case.roles.key('obs')}` is the same at every step of {len(stuck)} of {len(long)} episodes, and differs between them: a reference to one live buffer was stored, not a copy"
+        text = (
+            f"`{case.roles.key('obs')}` is the same at every step of {len(stuck)} of {len(long)} episodes, and differs "
+            "between them: a reference to one live buffer was stored, not a copy"
+        )
         yield case.finding("GYR327", text, where=where, role="obs")
 
 
@@ -234,23 +259,33 @@ class Returns(Question):
     def answer(self, case: Case) -> Iterator[Finding]:
         """Equal, swapped, or leaking over an end."""
         reward_key, key = case.roles.key("reward"), case.roles.key("return")
-        long = [entry for entry in self.constant.values() if entry[1] >= 3]  # noqa: PLR2004
+        long = [entry for entry in self.constant.values() if entry[1] >= 3]
         flat = [entry for entry in long if entry[2]]
-        if len(long) >= 3 and len(flat) == len(long) and len({entry[0] for entry in flat}) >= 3:  # noqa: PLR2004
-            text = f"`{reward_key}` is the same at every step of an episode and differs between all {len(long)} episodes: the episode's return stands where the step's reward belongs"
+        if len(long) >= 3 and len(flat) == len(long) and len({entry[0] for entry in flat}) >= 3:
+            text = (
+                f"`{reward_key}` is the same at every step of an episode and differs between all {len(long)} episodes: the "
+                "episode's return stands where the step's reward belongs"
+            )
             yield case.finding("GYR308", text, role="reward", severity=Severity.WARNING)
         if not self.inner:
             return
         r0, r1, g0, g1 = (np.concatenate([part[i] for part in self.inner]) for i in range(4))
-        if len(r0) < 5:  # noqa: PLR2004
+        if len(r0) < 5:
             return
         if self.equal == self.rows and self.nonzero > 0.3 * len(r0):
-            yield case.finding("GYR308", f"`{key}` equals `{reward_key}` at all {self.rows} steps although later rewards are not 0: one of the two holds the other", role="return")
+            yield case.finding(
+                "GYR308",
+                f"`{key}` equals `{reward_key}` at all {self.rows} steps although later rewards are not 0: one of the two holds the other",
+                role="return",
+            )
             return
         gamma = _gamma(r0, g0, g1)
         swapped = _gamma(g0, r0, r1)
         if gamma is None and swapped is not None:
-            text = f"`{reward_key}` and `{key}` stand in each other's place: `{reward_key}`[t] = `{key}`[t] + {show(swapped)} `{reward_key}`[t+1] holds at the steps inside episodes"
+            text = (
+                f"`{reward_key}` and `{key}` stand in each other's place: `{reward_key}`[t] = `{key}`[t] + {show(swapped)} "
+                f"`{reward_key}`[t+1] holds at the steps inside episodes"
+            )
             yield case.finding("GYR308", text, role="reward")
             return
         if gamma is None or not self.over or not gamma:
@@ -264,7 +299,12 @@ class Returns(Question):
             where.add(path, np.sort(record[leak].astype(np.int64)))
             if leak.any():
                 at = int(leak.argmax())
-                seen.append((int(record[at]), f"return {show(g[at])} = reward {show(r[at])} + {show(gamma)} x {show(following[at])} of the next episode"))
+                seen.append(
+                    (
+                        int(record[at]),
+                        f"return {show(g[at])} = reward {show(r[at])} + {show(gamma)} x {show(following[at])} of the next episode",
+                    )
+                )
         if where.rows and where.rows * 2 >= ends:
             text = f"`{key}` is summed over the end of the episode at {where.rows} of {ends} terminated steps: {seen[0][1]}"
             yield case.finding("GYR344", text, where=where, role="return", evidence=seen, side="training")
@@ -272,13 +312,13 @@ class Returns(Question):
 
 def _gamma(r: Floats, g: Floats, following: Floats) -> float | None:
     """The discount for which g = r + gamma * following at 90 % of the steps, or None."""
-    use = np.abs(following) > 1e-3  # noqa: PLR2004
-    if use.sum() < 5:  # noqa: PLR2004
+    use = np.abs(following) > 1e-3
+    if use.sum() < 5:
         return None
     gamma = float(np.median((g[use] - r[use]) / following[use]))
-    if not 0 < gamma <= 1.0005:  # noqa: PLR2004
+    if not 0 < gamma <= 1.0005:
         return None
-    return gamma if float(np.isclose(g, r + gamma * following, atol=5e-3, rtol=1e-3).mean()) >= 0.9 else None  # noqa: PLR2004
+    return gamma if float(np.isclose(g, r + gamma * following, atol=5e-3, rtol=1e-3).mean()) >= 0.9 else None
 
 
 def _equal(a: Floats, b: Floats) -> Bools:
@@ -288,4 +328,4 @@ def _equal(a: Floats, b: Floats) -> Bools:
 
 
 def _short(row: Floats) -> str:
-    return "[" + ", ".join(show(x, 3) for x in row[:3]) + (", …" if len(row) > 3 else "") + "]"  # noqa: PLR2004
+    return "[" + ", ".join(show(x, 3) for x in row[:3]) + (", …" if len(row) > 3 else "") + "]"

@@ -51,7 +51,9 @@ class Lag(Question):
         ahead = both & (newest > trainer)
         if ahead.any():
             self.ahead.add(view.path, view.records[ahead])
-            self.ahead_seen += [(int(n), int(v), int(t)) for n, v, t in zip(view.records[ahead], newest[ahead], trainer[ahead], strict=True)][: 5 - len(self.ahead_seen)]
+            self.ahead_seen += [
+                (int(n), int(v), int(t)) for n, v, t in zip(view.records[ahead], newest[ahead], trainer[ahead], strict=True)
+            ][: 5 - len(self.ahead_seen)]
         self._too_old(view, lag, both, oldest, trainer)
         said = view.integer("lag")
         if said is not None:
@@ -59,7 +61,9 @@ class Lag(Question):
             if wrong.any():
                 self.misreported.add(view.path, view.records[wrong])
                 at = int(wrong.argmax())
-                self.misreported_seen.append((int(view.records[at]), f"says {said[0][at]}, versions {oldest[at]} and {trainer[at]} give {lag[at]}"))
+                self.misreported_seen.append(
+                    (int(view.records[at]), f"says {said[0][at]}, versions {oldest[at]} and {trainer[at]} give {lag[at]}")
+                )
 
     def _too_old(self, view: View, lag: Ints, both: Bools, oldest: Ints, trainer: Ints) -> None:
         limit = view.number("max_lag")
@@ -71,8 +75,8 @@ class Lag(Question):
             over &= ~refused
         if over.any():
             self.old.add(view.path, view.records[over])
-            rows = np.flatnonzero(over)[: 5 - len(self.old_seen)] if len(self.old_seen) < 5 else []
-            self.old_seen += [(int(view.records[i]), int(oldest[i]), int(trainer[i]), int(limit[i])) for i in rows]
+            some = np.flatnonzero(over)[: max(0, 5 - len(self.old_seen))]
+            self.old_seen += [(int(view.records[i]), int(oldest[i]), int(trainer[i]), int(limit[i])) for i in some]
 
     def answer(self, case: Case) -> Iterator[Finding]:
         """Versions from the future, records over the limit, a sampler that never loads."""
@@ -82,22 +86,37 @@ class Lag(Question):
             trainer = sorted({version for _, _, version in self.ahead_seen})
             lag = self.ahead_seen[0][2] - self.ahead_seen[0][1]
             text = (
-                f"version ahead: `{key}` ({_list(seen)}) is above `{use}` ({_list(trainer)}) at {self.ahead.rows} of {self.rows} records; a lag of {lag} is impossible, "
+                f"version ahead: `{key}` ({listed(seen)}) is above `{use}` ({listed(trainer)}) at {self.ahead.rows} of "
+                f"{self.rows} records; a lag of {lag} is impossible, "
                 f"and passes every check of the form lag <= limit"
             )
             evidence = [(number, f"{key} {version} > {use} {other}") for number, version, other in self.ahead_seen]
             yield case.finding("GYR408", text, where=self.ahead, role="policy_version", evidence=evidence, side="training")
         if self.old:
             number, version, other, limit = self.old_seen[0]
-            text = f"{self.old.rows} of {self.rows} records are older than the limit and were not dropped: at record {number} the lag is {other - version} ({use} {other}, {key} {version}), the limit {limit}"
+            text = (
+                f"{self.old.rows} of {self.rows} records are older than the limit and were not dropped: at record {number} "
+                f"the lag is {other - version} ({use} {other}, {key} {version}), the limit {limit}"
+            )
             evidence = [(n, f"lag {t - v} > {m}") for n, v, t, m in self.old_seen]
             yield case.finding("GYR404", text, where=self.old, role="policy_version", evidence=evidence, side="training")
         if self.misreported:
-            yield case.finding("GYR341", f"`{case.roles.key('lag')}` is not `{use}` - `{key}` at {self.misreported.rows} records: {self.misreported_seen[0][1]}", where=self.misreported, role="lag", evidence=self.misreported_seen, severity=Severity.WARNING, side="training")
+            yield case.finding(
+                "GYR341",
+                f"`{case.roles.key('lag')}` is not `{use}` - `{key}` at {self.misreported.rows} records: {self.misreported_seen[0][1]}",
+                where=self.misreported,
+                role="lag",
+                evidence=self.misreported_seen,
+                severity=Severity.WARNING,
+                side="training",
+            )
         trainers = sorted(self.trainer)
         if len(self.behaviour) == 1 and len(trainers) >= 4 and not self.ahead:
             only = next(iter(self.behaviour))
-            text = f"`{key}` stays at {only} in all {self.rows} records while `{use}` goes from {trainers[0]} to {trainers[-1]}: the sampler does not load what is published"
+            text = (
+                f"`{key}` stays at {only} in all {self.rows} records while `{use}` goes from {trainers[0]} to "
+                f"{trainers[-1]}: the sampler does not load what is published"
+            )
             yield case.finding("GYR406", text, role="policy_version", severity=Severity.WARNING if not self.old else None)
 
 
@@ -144,7 +163,10 @@ class MixedVersions(Question):
         flat, counts = np.asarray(column.flat), np.asarray(column.counts)
         row = np.repeat(np.arange(view.rows), counts)
         same = (row[1:] == row[:-1]) & (flat[1:] >= 0) & (flat[:-1] >= 0)
-        for wrong, where, seen in ((same & (flat[1:] > flat[:-1]), self.inside, self.inside_seen), (same & (flat[1:] < flat[:-1]), self.backward, self.backward_seen)):
+        for wrong, where, seen in (
+            (same & (flat[1:] > flat[:-1]), self.inside, self.inside_seen),
+            (same & (flat[1:] < flat[:-1]), self.backward, self.backward_seen),
+        ):
             if wrong.any():
                 where.add(view.path, view.records[np.unique(row[1:][wrong])])
                 at = int(wrong.argmax())
@@ -184,14 +206,32 @@ class MixedVersions(Question):
         """Mixed versions; the higher the spread against the limit, the graver."""
         key = case.roles.key("policy_version")
         if self.backward:
-            yield case.finding("GYR415", f"`{key}` goes back inside a trajectory at {self.backward.rows} records: {self.backward_seen[0][1]}", where=self.backward, role="policy_version", evidence=self.backward_seen)
+            yield case.finding(
+                "GYR415",
+                f"`{key}` goes back inside a trajectory at {self.backward.rows} records: {self.backward_seen[0][1]}",
+                where=self.backward,
+                role="policy_version",
+                evidence=self.backward_seen,
+            )
         if self.inside:
-            text = f"version mixed inside a trajectory: `{key}` rises within {self.inside.rows} records ({self.inside_seen[0][1]}); one ratio a trajectory does not hold for it"
+            text = (
+                f"version mixed inside a trajectory: `{key}` rises within {self.inside.rows} records "
+                f"({self.inside_seen[0][1]}); one ratio a trajectory does not hold for it"
+            )
             yield case.finding("GYR341", text, where=self.inside, role="policy_version", evidence=self.inside_seen, severity=Severity.NOTE)
         if self.span:
-            yield case.finding("GYR341", f"version mixed inside a trajectory: {self.span.rows} records span more than one policy version", where=self.span, role="policy_version_end", severity=Severity.NOTE)
+            yield case.finding(
+                "GYR341",
+                f"version mixed inside a trajectory: {self.span.rows} records span more than one policy version",
+                where=self.span,
+                role="policy_version_end",
+                severity=Severity.NOTE,
+            )
         if self.mixed:
-            text = f"version mixed inside a trajectory: steps of one trajectory carry different `{key}` at {self.mixed.rows} records ({self.mixed_seen[0][1]})"
+            text = (
+                f"version mixed inside a trajectory: steps of one trajectory carry different `{key}` at {self.mixed.rows} "
+                f"records ({self.mixed_seen[0][1]})"
+            )
             yield case.finding("GYR341", text, where=self.mixed, role="policy_version", evidence=self.mixed_seen)
         worst = max(self.batches, key=lambda k: _spread(self.batches[k]), default=None)
         if worst is None or len(self.batches[worst]) < 2:
@@ -205,123 +245,11 @@ class MixedVersions(Question):
         grave = np.isfinite(self.limit) and spread > self.limit
         many = f"{len(mixed)} training batches hold" if len(mixed) > 1 else "one training batch holds"
         limit = f", the limit on the lag is {show(self.limit)}" if np.isfinite(self.limit) else ""
-        text = f"version mixed in a batch: {many} more than one policy version, up to {len(versions_seen)} ({_list(versions_seen)}), {show(spread)} apart{limit}"
+        text = (
+            f"version mixed in a batch: {many} more than one policy version, up to {len(versions_seen)} "
+            f"({listed(versions_seen)}), {show(spread)} apart{limit}"
+        )
         yield case.finding("GYR341", text, where=where, role="policy_version", severity=Severity.WARNING if grave else Severity.NOTE)
-
-
-class VersionOrder(Question):
-    """Versions that go back in the order of writing, and placeholder versions among real ones."""
-
-    about = "version order"
-    needs = (("policy_version",), ("trainer_version",))
-
-    def __init__(self) -> None:
-        self.last: dict[tuple[str, Any], tuple[int, int]] = {}
-        self.resets: dict[str, Ranges] = {}
-        self.seen: dict[str, list[tuple[int, str]]] = {}
-        self.placeholder = Ranges()
-        self.placeholder_values: set[int] = set()
-        self.zero = Ranges()
-        self.low: int | None = None
-        self.falls = 0
-        self.steps = 0
-        self.total = 0
-
-    def feed(self, view: View) -> None:
-        """Read one batch."""
-        for role in ("policy_version", "trainer_version"):
-            found = view.integer(role)
-            if found is None:
-                continue
-            value, there = found
-            self._order(view, role, value, there)
-            if role != "policy_version":
-                continue
-            self.total += int(there.sum())
-            below = there & (value < 0)
-            if below.any():
-                self.placeholder.add(view.path, view.records[below])
-                self.placeholder_values.update(np.unique(value[below]).tolist()[:5])
-            zero = there & (value == 0)
-            if zero.any():
-                self.zero.add(view.path, view.records[zero])
-            real = there & (value > 0)
-            if real.any():
-                low = int(value[real].min())
-                self.low = low if self.low is None else min(low, self.low)
-
-    def _order(self, view: View, role: str, value: Ints, there: Bools) -> None:
-        source = view.labels("env_id")
-        groups = {name: np.array([s == name for s in source]) for name in set(source) if name is not None} if source and len(set(source)) <= 64 else {None: np.ones(view.rows, np.bool_)}
-        for name, member in groups.items():
-            rows = np.flatnonzero(member & there)
-            if not len(rows):
-                continue
-            previous, number = self.last.get((role, name), (int(value[rows[0]]), int(view.records[rows[0]])))
-            series = np.concatenate(([previous], value[rows]))
-            numbers = np.concatenate(([number], view.records[rows]))
-            change = np.diff(series)
-            if role == "policy_version":
-                self.steps += int((change != 0).sum())
-                self.falls += int((change < 0).sum())
-            fall = (change < -2) & (series[1:] * 2 < series[:-1])
-            if fall.any():
-                self.resets.setdefault(role, Ranges()).add(view.path, numbers[1:][fall])
-                at = int(fall.argmax())
-                self.seen.setdefault(role, []).append((int(numbers[at + 1]), f"{series[at]} at record {numbers[at]}, then {series[at + 1]}"))
-            self.last[role, name] = (int(series[-1]), int(numbers[-1]))
-
-    def answer(self, case: Case) -> Iterator[Finding]:
-        """Counters that started again, placeholders."""
-        for role, where in self.resets.items():
-            if where.count > 3 and self.falls * 4 > self.steps:
-                continue  # shuffled records: order says nothing
-            key = case.roles.key(role)
-            text = f"`{key}` goes back: {self.seen[role][0][1]}; a version counter that starts again makes old data look new"
-            yield case.finding("GYR415", text, where=where, role=role, evidence=self.seen[role], side="training", severity=Severity.WARNING)
-        key = case.roles.key("policy_version")
-        if self.placeholder and self.placeholder.rows < self.total:
-            text = f"`{key}` is {_list(sorted(self.placeholder_values))} at {self.placeholder.rows} of {self.total} records: a placeholder, not a version"
-            yield case.finding("GYR401", text, where=self.placeholder, role="policy_version")
-        elif self.placeholder:
-            text = f"`{key}` is {_list(sorted(self.placeholder_values))} in all {self.total} records: a placeholder, not a version"
-            yield case.finding("GYR401", text, where=self.placeholder, role="policy_version", severity=Severity.WARNING)
-        if self.zero and self.low is not None and self.low >= 5 and self.zero.rows * 2 <= self.total and self.zero.count < self.total:
-            text = f"`{key}` is 0 at {self.zero.rows} of {self.total} records while all others are {self.low} or above: looks like a default"
-            yield case.finding("GYR401", text, where=self.zero, role="policy_version", severity=Severity.WARNING)
-
-
-class Age(Question):
-    """Age in sampling steps at the moment of use, where records carry both."""
-
-    about = "age in sampling steps"
-    needs = (("sample_step", "trainer_step", "max_age"),)
-
-    def __init__(self) -> None:
-        self.old = Ranges()
-        self.seen: list[tuple[int, str]] = []
-        self.rows = 0
-
-    def feed(self, view: View) -> None:
-        """Read one batch."""
-        made, used, limit = view.number("sample_step"), view.number("trainer_step"), view.number("max_age")
-        if made is None or used is None or limit is None:
-            return
-        refused = view.flag("dropped")
-        age = used - made
-        over = np.nan_to_num(age - limit) > 0
-        if refused is not None:
-            over &= ~refused
-        self.rows += view.rows
-        self.old.add(view.path, view.records[over])
-        if over.any():
-            at = int(over.argmax())
-            self.seen.append((int(view.records[at]), f"age {show(age[at])} steps, limit {show(limit[at])}"))
-
-    def answer(self, case: Case) -> Iterator[Finding]:
-        """Records over the age limit that were not dropped."""
-        if self.old:
-            yield case.finding("GYR404", f"{self.old.rows} of {self.rows} records are older than the limit and were not dropped: {self.seen[0][1]}", where=self.old, role="sample_step", evidence=self.seen, side="training")
 
 
 def versions(view: View) -> tuple[Ints, Ints, Bools] | None:
@@ -358,6 +286,7 @@ def _name(value: Any) -> str:  # noqa: ANN401 - a label
     return show(value) if isinstance(value, (int, float)) else str(value)
 
 
-def _list(values: list[Any]) -> str:
+def listed(values: list[Any]) -> str:
+    """The first six, comma-separated."""
     shown = ", ".join(_name(value) for value in values[:6])
     return shown + (", …" if len(values) > 6 else "")

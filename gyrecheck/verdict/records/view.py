@@ -41,7 +41,8 @@ class View:
 
     def number(self, role: str) -> Floats | None:
         """[rows] one number a row, NaN where the row has none (absent, null, text, or a list of more than one)."""
-        return self._once("number", role, self._number)
+        made: Floats | None = self._once("number", role, self._number)
+        return made
 
     def _number(self, role: str) -> Floats | None:
         column = self.column(role)
@@ -57,7 +58,8 @@ class View:
 
     def integer(self, role: str) -> tuple[Ints, Bools] | None:
         """([rows] integers, [rows] which of them are there) of a scalar column whose finite values are whole; None when there are none."""
-        return self._once("integer", role, self._integer)
+        made: tuple[Ints, Bools] | None = self._once("integer", role, self._integer)
+        return made
 
     def _integer(self, role: str) -> tuple[Ints, Bools] | None:
         column = self.column(role)
@@ -90,7 +92,8 @@ class View:
 
     def labels(self, role: str) -> list[Any] | None:
         """[rows] one hashable label a row (text or number; None where absent) of a scalar column."""
-        return self._once("labels", role, self._labels)
+        made: list[Any] | None = self._once("labels", role, self._labels)
+        return made
 
     def _labels(self, role: str) -> list[Any] | None:
         column = self.column(role)
@@ -112,14 +115,14 @@ class View:
         number = self.number(role)
         if number is None:
             return None
-        return np.nan_to_num(number) != 0
+        return np.asarray(np.nan_to_num(number) != 0)
 
     def present(self, role: str) -> Bools:
         """[rows] whether the row has a value under the role."""
         column = self.column(role)
         if column is None:
             return np.zeros(self.rows, np.bool_)
-        return np.asarray(column.state) == int(State.PRESENT)
+        return np.asarray(np.asarray(column.state) == int(State.PRESENT))
 
     def words(self, role: str) -> list[str | None] | None:
         """[rows] lower-case text of a scalar text column."""
@@ -138,7 +141,13 @@ class View:
 def matrix(column: Column, rows: int) -> Floats | None:
     """[rows, D] when every row has the same number (at least one) of numbers, else None."""
     counts = np.asarray(column.counts)
-    if len(counts) != rows or not rows or column.kind in {Kind.TEXT, Kind.OBJECT, Kind.NONE} or counts.min() != counts.max() or counts[0] == 0:
+    if (
+        len(counts) != rows
+        or not rows
+        or column.kind in {Kind.TEXT, Kind.OBJECT, Kind.NONE}
+        or counts.min() != counts.max()
+        or counts[0] == 0
+    ):
         return None
     return np.asarray(column.flat).reshape(rows, -1).astype(np.float64, copy=False)
 
@@ -156,7 +165,7 @@ def lead(column: Column) -> Ints:
     """[rows] length of each value's first axis; -1 where there is no value, 0 for an empty list, 1 for a scalar."""
     of = np.asarray(column.shape_of)
     table = np.array([*(shape[0] if shape else 1 for shape in column.shapes), -1], np.int64)
-    return table[of]
+    return np.asarray(table[of])
 
 
 def row_of_element(column: Column) -> Ints:

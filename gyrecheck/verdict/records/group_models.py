@@ -1,0 +1,60 @@
+"""Group-relative advantages as formulas over one group's rewards [n], and when values agree with them.
+
+A = a (r - b): b the group's mean or the mean of the others (leave-one-out), a = 1 or 1 / standard deviation (n or n - 1), with or
+without an epsilon of 1e-4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from gyrecheck.verdict.records.view import Floats
+
+TOLERANCE = 2e-3
+"""Largest |advantage - model| that four decimals and an epsilon in the divisor explain, relative to the largest advantage."""
+
+
+def _mean(r: Floats) -> Floats:
+    return np.asarray(r - r.mean())
+
+
+def _leave_one_out(r: Floats) -> Floats:
+    return (r - r.mean()) * (len(r) / (len(r) - 1)) if len(r) > 1 else r
+
+
+def _scaled(ddof: int, epsilon: float) -> Callable[[Floats], Floats]:
+    def model(r: Floats) -> Floats:
+        spread = float(r.std(ddof=ddof)) if len(r) > ddof else 0.0
+        return np.asarray((r - r.mean()) / (spread + epsilon)) if spread > 0 else r - r.mean()
+
+    return model
+
+
+MODELS: dict[str, Callable[[Floats], Floats]] = {
+    "reward minus group mean": _mean,
+    "leave-one-out": _leave_one_out,
+    "divided by the group's standard deviation (n)": _scaled(0, 0.0),
+    "divided by the group's standard deviation (n - 1)": _scaled(1, 0.0),
+    "divided by the group's standard deviation (n) + 1e-4": _scaled(0, 1e-4),
+    "divided by the group's standard deviation (n - 1) + 1e-4": _scaled(1, 1e-4),
+}
+
+
+def close(a: Floats, b: Floats, scale: float) -> bool:
+    """Whether all values agree up to the file's rounding."""
+    return bool((np.abs(a - b) <= TOLERANCE * scale + 1e-4).all())
+
+
+def same(values: Floats, scale: float) -> bool:
+    """Whether all values are one."""
+    return bool(np.ptp(values) <= 2 * (TOLERANCE * scale + 1e-4))
+
+
+def affine(r: Floats, a: Floats, scale: float) -> bool:
+    """Whether advantage is a rising line over reward within the group."""
+    if np.ptp(r) == 0:
+        return same(a, scale)
+    slope = float(np.cov(r, a, bias=True)[0, 1] / r.var())
+    return slope > 0 and close(a, slope * (r - r.mean()) + a.mean(), scale)

@@ -1,0 +1,147 @@
+"""Log-probs that no discrete policy can give, and fill values in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from gyrecheck.model.fields import Column, Kind
+from gyrecheck.model.finding import Finding, Severity
+from gyrecheck.verdict.records.question import Case, Question, show
+from gyrecheck.verdict.records.ranges import Ranges
+from gyrecheck.verdict.records.view import Bools, Ints, View, rank
+
+SENTINEL = -1000.0
+"""Log-probs at or below it are fill values: no float32 softmax gives exp of it."""
+
+
+class LogProbs(Question):
+    """Log-probs that no discrete policy can give, and fill values in their place."""
+
+    about = "log-probs"
+    needs = (("logprob",),)
+
+    def __init__(self) -> None:
+        self.positive = Ranges()
+        self.seen: list[tuple[int, str]] = []
+        self.sentinel = Ranges()
+        self.sentinel_value = 0.0
+        self.zero_rows = Ranges()
+        self.zeros = 0
+        self.values = 0
+        self.low, self.high = np.inf, -np.inf
+        self.discrete = False
+        self.rows = 0
+        self.greedy = False
+        self.single = False
+        self.fraction = 0
+
+    def feed(self, view: View) -> None:
+        """Read one batch."""
+        column = view.column("logprob")
+        if column is None or column.kind not in {Kind.FLOAT, Kind.INT}:
+            return
+        flat = np.asarray(column.flat).astype(np.float64)
+        counts = np.asarray(column.counts)
+        finite = np.isfinite(flat)
+        if not finite.any():
+            return
+        self.rows += int((counts > 0).sum())
+        self.discrete |= _discrete(view)
+        temperature = view.number("temperature")
+        self.greedy |= temperature is not None and bool((temperature == 0).any())
+        row = np.repeat(np.arange(view.rows), counts)
+        counted = _counted(view, counts)
+        use = finite & counted
+        if not use.any():
+            return
+        self.values += int(use.sum())
+        self.low, self.high = min(self.low, float(flat[use].min())), max(self.high, float(flat[use].max()))
+        above = use & (flat > 1e-4)
+        if above.any():
+            self.positive.add(view.path, view.records[np.unique(row[above])])
+            at = int(above.argmax())
+            self.seen.append(
+                (int(view.records[row[at]]), f"log-prob {show(flat[at])} is a probability of {show(np.exp(min(flat[at], 50)))}")
+            )
+        filler = use & (flat <= SENTINEL)
+        if filler.any():
+            self.sentinel.add(view.path, view.records[np.unique(row[filler])])
+            self.sentinel_value = float(flat[filler][0])
+        zero = use & (flat == 0)
+        self.zeros += int(zero.sum())
+        per_row = np.bincount(row[use], minlength=view.rows)
+        zero_row = np.bincount(row[zero], minlength=view.rows)
+        self.single |= rank(column) == 0
+        whole = (per_row > 0) & (zero_row == per_row)
+        self.zero_rows.add(view.path, view.records[whole])
+
+    def answer(self, case: Case) -> Iterator[Finding]:
+        """Impossible ones for discrete actions; zeros that look like a default."""
+        key = case.roles.key("logprob")
+        if self.positive and self.discrete:
+            share = self.positive.rows / max(self.rows, 1)
+            if self.low >= 0 and self.high <= 1 and share > 0.9:
+                text = (
+                    f"`{key}` holds probabilities (0 to 1), not log-probabilities: every value is at or above 0 at "
+                    f"{self.positive.rows} of {self.rows} records"
+                )
+            elif self.low >= 0 and share > 0.9:
+                text = (
+                    f"`{key}` is above 0 throughout ({show(self.low)} to {show(self.high)}) for discrete actions: a negated "
+                    "log-prob, or no log-prob at all"
+                )
+            else:
+                text = f"`{key}` is above 0 for a discrete action at {self.positive.rows} of {self.rows} records: {self.seen[0][1]}"
+            yield case.finding("GYR335", text, where=self.positive, role="logprob", evidence=self.seen)
+        if self.sentinel:
+            yield case.finding(
+                "GYR336",
+                f"`{key}` holds the fill value {show(self.sentinel_value)} at counted positions of {self.sentinel.rows} records",
+                where=self.sentinel,
+                role="logprob",
+                severity=Severity.WARNING,
+            )
+        if self.greedy or not self.zeros or self.values < 4:
+            return
+        if self.zeros == self.values:
+            text = (
+                f"`{key}` is exactly 0 at all {self.values} counted values of {self.rows} records, a probability of 1 for "
+                "every action: filled with zeros, not recorded"
+            )
+            yield case.finding("GYR304", text, where=self.zero_rows, role="logprob", severity=Severity.WARNING)
+        elif self.zero_rows and self.zero_rows.rows < 0.9 * self.rows and self._unlikely():
+            text = (
+                f"`{key}` is exactly 0 throughout {self.zero_rows.rows} of {self.rows} records while the others vary "
+                f"({show(self.low)} to {show(self.high)}): a default in place of a measurement"
+            )
+            yield case.finding("GYR304", text, where=self.zero_rows, role="logprob", severity=Severity.WARNING)
+
+    def _unlikely(self) -> bool:
+        """Whether exact zeros are rare outside the records that hold nothing else (a confident model rounds to 0 here and there)."""
+        if self.single:
+            return self.zeros >= 2 and self.zeros <= 0.6 * self.values and self.high <= 0
+        return self.values > 0 and self.zero_rows.rows > 0
+
+
+def _discrete(view: View) -> bool:
+    if view.has("tokens"):
+        tokens = view.column("tokens")
+        return tokens is not None and tokens.kind is Kind.INT
+    action = view.column("action")
+    return action is not None and action.kind in {Kind.INT, Kind.BOOL} and rank(action) == rank_of(view.column("logprob"))
+
+
+def rank_of(column: Column | None) -> int:
+    """The column's usual rank; 0 for none."""
+    return rank(column) if column is not None else 0
+
+
+def _counted(view: View, counts: Ints) -> Bools:
+    """[values] which log-probs the mask counts; all without a mask of the same lengths."""
+    mask = view.column("mask")
+    if mask is None or mask.kind is Kind.TEXT or not np.array_equal(np.asarray(mask.counts), counts):
+        return np.ones(int(counts.sum()), np.bool_)
+    on = np.nan_to_num(np.asarray(mask.flat).astype(np.float64)) != 0
+    return on if on.any() else np.ones(len(on), np.bool_)
