@@ -9,8 +9,23 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gyrecheck.commands.options import (
-    Color, ColorWhen, Config, ExitZero, FailOnOption, Force, Ignore, Output, OutputFormat, Quiet, Select, TopologyOption, Undecided,
-    UndecidedAs, Verbose, fail_level, finish,
+    Color,
+    ColorWhen,
+    Config,
+    ExitZero,
+    FailOnOption,
+    Force,
+    Ignore,
+    Output,
+    OutputFormat,
+    Quiet,
+    Select,
+    TopologyOption,
+    Undecided,
+    UndecidedAs,
+    Verbose,
+    fail_level,
+    finish,
 )  # fmt: skip
 from gyrecheck.model.errors import GyreError, did_you_mean
 
@@ -19,20 +34,46 @@ if TYPE_CHECKING:
     from gyrecheck.rulebook.codes import Sample
 
 _READ, _SHOW = "Reading", "Showing"
-Logs = Annotated[list[str] | None, typer.Argument(metavar="LOG...", help="Log files, folders, run folders; `-` reads standard input.", show_default=False)]
+Logs = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="LOG...", help="Log files, folders, run folders; `-` reads standard input.", show_default=False),
+]
 Format = Annotated[str, typer.Option("--format", metavar="NAME", help="Read every log as this format.", rich_help_panel=_READ)]
-Map = Annotated[list[str] | None, typer.Option("--map", metavar="TERM=KEY", help='Which key gives a term, e.g. "sampled_total=rollouts in".', rich_help_panel=_READ)]
-UnitOption = Annotated[str, typer.Option("--unit", metavar="UNIT", help="What numbers without a unit count: trajectory, group, row, step, token, batch.", rich_help_panel=_READ)]
-Left = Annotated[float | None, typer.Option("--left", metavar="N", min=0, help="What was left in the buffer, where the log does not say.", rich_help_panel=_READ)]
-MaxAge = Annotated[str, typer.Option("--max-age", metavar="N[v|s|steps]", help="The age limit, where the log does not say.", rich_help_panel=_READ)]
-Since = Annotated[str, typer.Option("--since", metavar="TIME", help="Only from this time on: 14:03:00, an ISO time, or seconds.", rich_help_panel=_READ)]
+Map = Annotated[
+    list[str] | None,
+    typer.Option("--map", metavar="TERM=KEY", help='Which key gives a term, e.g. "sampled_total=rollouts in".', rich_help_panel=_READ),
+]
+UnitOption = Annotated[
+    str,
+    typer.Option(
+        "--unit",
+        metavar="UNIT",
+        help="What numbers without a unit count: trajectory, group, row, step, token, batch.",
+        rich_help_panel=_READ,
+    ),
+]
+Left = Annotated[
+    float | None,
+    typer.Option("--left", metavar="N", min=0, help="What was left in the buffer, where the log does not say.", rich_help_panel=_READ),
+]
+MaxAge = Annotated[
+    str, typer.Option("--max-age", metavar="N[v|s|steps]", help="The age limit, where the log does not say.", rich_help_panel=_READ)
+]
+Since = Annotated[
+    str, typer.Option("--since", metavar="TIME", help="Only from this time on: 14:03:00, an ISO time, or seconds.", rich_help_panel=_READ)
+]
 Until = Annotated[str, typer.Option("--until", metavar="TIME", help="Only up to this time.", rich_help_panel=_READ)]
 Explain = Annotated[bool, typer.Option("--explain", help="Show how each key was understood.", rich_help_panel=_SHOW)]
 PerStep = Annotated[bool, typer.Option("--per-step", help="The balance line by line.", rich_help_panel=_SHOW)]
 Compare = Annotated[bool, typer.Option("--compare", help="Set two runs side by side on one axis.", rich_help_panel=_SHOW)]
 Figure = Annotated[Path | None, typer.Option("--figure", metavar="PATH", help="Draw the run: .png, .svg or .pdf.", rich_help_panel=_SHOW)]
-Html = Annotated[Path | None, typer.Option("--html", metavar="PATH", help="One self-contained page with the same content.", rich_help_panel=_SHOW)]
-Columns = Annotated[Path | None, typer.Option("--columns", metavar="PATH", help="All that was read, one value a row: .csv or .parquet.", rich_help_panel=_SHOW)]
+Html = Annotated[
+    Path | None, typer.Option("--html", metavar="PATH", help="One self-contained page with the same content.", rich_help_panel=_SHOW)
+]
+Columns = Annotated[
+    Path | None,
+    typer.Option("--columns", metavar="PATH", help="All that was read, one value a row: .csv or .parquet.", rich_help_panel=_SHOW),
+]
 Follow = Annotated[bool, typer.Option("--follow", hidden=True)]
 
 
@@ -69,7 +110,10 @@ def command(
     """Balance sampled, taken, dropped and left; name the line where they part; say why nothing trains."""
     given = tuple(logs or ())
     if follow:
-        raise GyreError("--follow: the ledger judges what is there and ends", hint=f"gyrecheck watch {' '.join(given) or 'PATH'} looks on while it runs")
+        raise GyreError(
+            "--follow: the ledger judges what is there and ends",
+            hint=(f"gyrecheck watch {' '.join(given) or 'PATH'} looks on while it runs"),
+        )
     if not given:
         raise GyreError("no log was given", hint="gyrecheck ledger train.log, a folder with logs, or - for standard input")
     from gyrecheck.commands.ledger_run import Request, compared, ledger_of
@@ -78,12 +122,17 @@ def command(
 
     project = load_project_config(config, Path.cwd())
     codes = load_codes(project.rules_folder)
-    chosen = select_codes(codes, tuple(select or project.select), tuple(ignore or project.ignore)) if select or ignore or project.select or project.ignore else None
+    chosen = (
+        select_codes(codes, tuple(select or project.select), tuple(ignore or project.ignore))
+        if select or ignore or project.select or project.ignore
+        else None
+    )
     declared = topology or project.topology
     age, age_unit = _age(max_age or str(project.max_age or ""))
     request = Request(
         paths=given, format=format_, mapping=tuple(_mapping(text) for text in map_ or ()), unit=_unit(unit), left=left, max_age=age,
-        age_unit=age_unit, since=_time(since, "--since"), until=_time(until, "--until"), topology=declared.value if declared else "",
+        age_unit=age_unit, since=_time(since, "--since"),
+        until=_time(until, "--until"), topology=declared.value if declared else "",
         chosen=chosen, extra=project.rules_folder, explain=explain, per_step=per_step, quiet=quiet, verbose=verbose, figure=figure, html=html,
         columns=columns, force=force,
     )  # fmt: skip
@@ -113,7 +162,7 @@ def prove(sample: Sample) -> tuple[tuple[str, int], ...]:
 def _mapping(text: str) -> tuple[str, str]:
     term, equals, key = text.partition("=")
     if not equals or not term.strip() or not key.strip():
-        raise GyreError(f"--map {text}: expected TERM=KEY", hint='e.g. --map sampled_total=generated, or --map "taken=to trainer"')
+        raise GyreError(f"--map {text}: expected TERM=KEY", hint=('e.g. --map sampled_total=generated, or --map "taken=to trainer"'))
     return term.strip(), key.strip().strip("'\"")
 
 
@@ -134,7 +183,9 @@ def _age(text: str) -> tuple[float | None, str]:
         return None, "version"
     parts = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(v|versions?|s|seconds?|steps?)?", text.strip())
     if parts is None:
-        raise GyreError(f"--max-age {text}: expected a number with v, s or steps", hint="e.g. --max-age 3v, --max-age 120s, --max-age 4096steps")
+        raise GyreError(
+            f"--max-age {text}: expected a number with v, s or steps", hint=("e.g. --max-age 3v, --max-age 120s, --max-age 4096steps")
+        )
     word = parts[2] or "v"
     return float(parts[1]), "version" if word.startswith("v") else "step" if word.startswith("step") else "second"
 

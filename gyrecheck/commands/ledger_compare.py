@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gyrecheck.commands.ledger_text import with_texts
 from gyrecheck.model.errors import GyreError
 from gyrecheck.model.finding import Report, Scalar, State, Table, Verdict
-from gyrecheck.commands.ledger_text import with_texts
 from gyrecheck.rulebook.thresholds import load_thresholds
 from gyrecheck.stream.open_log import find_logs
 from gyrecheck.verdict.compare import Pair, judge_pair, pair
@@ -30,11 +30,19 @@ def compare_report(request: Request, codes: dict[str, Code], sides: list[tuple[J
     names = _names(request.paths)
     found = pair(sides[0][0].run, sides[1][0].run, names)
     if found is None:
-        raise GyreError(f"{request.paths[0]} and {request.paths[1]} share no quantity over a common axis", hint="both logs need a step or update count, and at least one of loss, entropy, kl, clip fraction, reward with it")
+        raise GyreError(
+            f"{request.paths[0]} and {request.paths[1]} share no quantity over a common axis",
+            hint="both logs need a step or update count, and at least one of loss, entropy, kl, clip fraction, reward with it",
+        )
     docket = Docket(Rules(codes, load_thresholds(), request.topology, request.chosen))
     judge_pair(found, docket)
     verdicts = with_texts(tuple(docket.verdicts), find_logs(request.paths))
-    own = [_of_run(v, name) for (judged, _), name in zip(sides, names, strict=True) for v in judged.verdicts if v.state is not State.HOLDS and not _undecided_left(v)]
+    own = [
+        _of_run(v, name)
+        for (judged, _), name in zip(sides, names, strict=True)
+        for v in judged.verdicts
+        if v.state is not State.HOLDS and not _undecided_left(v)
+    ]
     if request.figure is not None or request.html is not None:
         _draw(request, found)
     balances = tuple(_balance(judged, name) for (judged, _), name in zip(sides, names, strict=True))
@@ -45,9 +53,11 @@ def compare_report(request: Request, codes: dict[str, Code], sides: list[tuple[J
         topology=request.topology,
         verdicts=(*verdicts, *own),
         tables={"compare": table(found)},
-        heading=(f"Two runs over {found.axis} {count(found.low)} to {count(found.high)}: A {request.paths[0]} · B {request.paths[1]}",),
+        heading=((f"Two runs over {found.axis} {count(found.low)} to {count(found.high)}: A {request.paths[0]} · B {request.paths[1]}"),),
         sentences=tuple(text for text in balances if text),
-        summary=f"{broken} difference{'s' if broken != 1 else ''} above the thresholds, in this configuration and range." if broken else "No difference above the thresholds, in this configuration and range.",
+        summary=f"{broken} difference{'s' if broken != 1 else ''} above the thresholds, in this configuration and range."
+        if broken
+        else "No difference above the thresholds, in this configuration and range.",
         next=next((v.next for v in docket.verdicts if v.state is State.BROKEN), ""),
     )
     if request.html is not None:
@@ -95,10 +105,18 @@ def _balance(judged: Judgement, name: str) -> str:
     rest = account.sampled.last - account.taken.last - dropped
     left = account.left.last if account.left is not None else None
     if left is not None:
-        return f"{name}: {count(account.sampled.last)} sampled = {count(account.taken.last)} taken + {count(dropped)} dropped + {count(left)} left, {count(found.residual)} unaccounted."
+        return (
+            f"{name}: {count(account.sampled.last)} sampled = {count(account.taken.last)} taken + {count(dropped)} "
+            f"dropped + {count(left)} left, {count(found.residual)} unaccounted."
+        )
     tail = [r for _, r in found.rows[len(found.rows) // 2 :]]
-    steady = ", constant over the second half: in the pipeline, none lost" if len(tail) > 2 and max(tail) - min(tail) <= found.tolerance else ""
-    return f"{name}: {count(account.sampled.last)} sampled, {count(account.taken.last)} taken, {count(dropped)} dropped, {count(rest)} under way{steady}."
+    steady = (
+        ", constant over the second half: in the pipeline, none lost" if len(tail) > 2 and max(tail) - min(tail) <= found.tolerance else ""
+    )
+    return (
+        f"{name}: {count(account.sampled.last)} sampled, {count(account.taken.last)} taken, {count(dropped)} dropped, "
+        f"{count(rest)} under way{steady}."
+    )
 
 
 def table(found: Pair) -> Table:
@@ -106,5 +124,11 @@ def table(found: Pair) -> Table:
     rows: list[tuple[Scalar, ...]] = []
     for curve in found.curves:
         for label, values in (("A", curve.a), ("B", curve.b)):
-            rows.append((curve.name if label == "A" else "", label, *(f"{v:.4g}" for v in (values[0], values[-1], sum(values) / len(values), min(values), max(values)))))
+            rows.append(
+                (
+                    curve.name if label == "A" else "",
+                    label,
+                    *(f"{v:.4g}" for v in (values[0], values[-1], sum(values) / len(values), min(values), max(values))),
+                )
+            )
     return Table(("quantity", "run", "first", "last", "mean", "low", "high"), tuple(rows))

@@ -15,7 +15,16 @@ from gyrecheck.verdict.ruling import clock, count, share, tidy
 from gyrecheck.verdict.view import View
 
 
-def report_of(judged: Judgement, snapshot: Snapshot, inputs: tuple[str, ...], *, topology: str = "", reason: str = "", explain: bool = False, per_step: bool = False) -> Report:
+def report_of(
+    judged: Judgement,
+    snapshot: Snapshot,
+    inputs: tuple[str, ...],
+    *,
+    topology: str = "",
+    reason: str = "",
+    explain: bool = False,
+    per_step: bool = False,
+) -> Report:
     """The whole report of one run."""
     troubled = any(v.state is not State.HOLDS for v in judged.verdicts)
     tables: dict[str, Table] = {}
@@ -79,12 +88,20 @@ def summary(verdicts: tuple[Verdict, ...], snapshot: Snapshot) -> str:
     if words:
         return f"Found {', '.join(words)} in {files}."
     held = sum(v.state is State.HOLDS for v in verdicts)
-    return f"Nothing found in {files}: {held} check{'s' if held != 1 else ''} hold." if held else f"Nothing to judge in {files}: no two numbers that belong together."
+    return (
+        f"Nothing found in {files}: {held} check{'s' if held != 1 else ''} hold."
+        if held
+        else f"Nothing to judge in {files}: no two numbers that belong together."
+    )
 
 
 def statistics(judged: Judgement, snapshot: Snapshot) -> dict[str, Scalar]:
     """Figures for machines."""
-    out: dict[str, Scalar] = {"lines": sum(f.lines for f in snapshot.files), "readings": snapshot.readings, "suppressed_lines": snapshot.suppressed}
+    out: dict[str, Scalar] = {
+        "lines": sum(f.lines for f in snapshot.files),
+        "readings": snapshot.readings,
+        "suppressed_lines": snapshot.suppressed,
+    }
     account = judged.accounts[0] if judged.accounts else None
     if account is not None:
         for name, flow in (("sampled", account.sampled), ("taken", account.taken), ("left", account.left)):
@@ -150,9 +167,26 @@ def keys_table(judged: Judgement, snapshot: Snapshot) -> Table:
             continue
         seen.add(mark)
         how = "declared" if series.key.sure else "by its name"
-        unit = series.key.unit.value if series.key.term in {"sampled", "taken", "left", "in_flight", "done", "drawn"} or series.key.term.startswith("dropped") else ""
-        rows.append((series.name, series.key.term, unit, series.key.reason, how, why.get((series.name, series.key.term), ""), series.count, f"{series.path}:{series.first_place.line}"))
-    return Table(("key", "term", "unit", "reason", "understood", "counted", "readings", "first at"), tuple(rows), title="How the log was read")
+        unit = (
+            series.key.unit.value
+            if series.key.term in {"sampled", "taken", "left", "in_flight", "done", "drawn"} or series.key.term.startswith("dropped")
+            else ""
+        )
+        rows.append(
+            (
+                series.name,
+                series.key.term,
+                unit,
+                series.key.reason,
+                how,
+                why.get((series.name, series.key.term), ""),
+                series.count,
+                f"{series.path}:{series.first_place.line}",
+            )
+        )
+    return Table(
+        ("key", "term", "unit", "reason", "understood", "counted", "readings", "first at"), tuple(rows), title="How the log was read"
+    )
 
 
 def per_step_table(judged: Judgement) -> Table:
@@ -161,7 +195,12 @@ def per_step_table(judged: Judgement) -> Table:
         return Table(("line",), ())
     found = judged.balances[0]
     account = found.account
-    names = [("sampled", account.sampled), ("taken", account.taken), *((f.reason or "dropped", f) for f in account.drops), ("left", account.left)]
+    names = [
+        ("sampled", account.sampled),
+        ("taken", account.taken),
+        *((f.reason or "dropped", f) for f in account.drops),
+        ("left", account.left),
+    ]
     present = [(name, flow) for name, flow in names if flow is not None]
     every = max(1, len(found.rows) // 200)
     rows: list[tuple[Scalar, ...]] = []
@@ -170,7 +209,11 @@ def per_step_table(judged: Judgement) -> Table:
             continue
         place = max((f.place_at(order) for _, f in present), key=lambda p: p.line)
         rows.append((place.line, clock(place.time), *(tidy(f.at(order)) for _, f in present), tidy(residual)))
-    return Table(("line", "time", *(name for name, _ in present), "residual"), tuple(rows), title="Balance line by line" + (f", every {every}th" if every > 1 else ""))
+    return Table(
+        ("line", "time", *(name for name, _ in present), "residual"),
+        tuple(rows),
+        title="Balance line by line" + (f", every {every}th" if every > 1 else ""),
+    )
 
 
 def with_next(report: Report, command: str) -> Report:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gyrecheck.commands.ledger_report import report_of
 from gyrecheck.model.errors import GyreError
@@ -19,6 +19,9 @@ from gyrecheck.stream.logs import Ask, OpenLog, open_log, read_logs
 from gyrecheck.stream.open_log import LogFile, find_logs
 from gyrecheck.verdict.judge import Judgement, judge
 from gyrecheck.verdict.tally import Tally
+
+if TYPE_CHECKING:
+    from gyrecheck.report.figure import Plot
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,15 @@ def ledger_of(request: Request, codes: dict[str, Code]) -> Report:
     """
     judged, snapshot, partial = judge_paths(request, codes)
     judged = _texts(judged, request)
-    report = report_of(judged, snapshot, request.paths, topology=request.topology, reason="declared" if request.topology else "", explain=request.explain, per_step=request.per_step)
+    report = report_of(
+        judged,
+        snapshot,
+        request.paths,
+        topology=request.topology,
+        reason="declared" if request.topology else "",
+        explain=request.explain,
+        per_step=request.per_step,
+    )
     if partial:
         from dataclasses import replace
 
@@ -80,7 +91,9 @@ def compared(request: Request, codes: dict[str, Code]) -> Report:
     from gyrecheck.commands.ledger_compare import compare_report
 
     if len(request.paths) != 2:
-        raise GyreError(f"--compare sets two runs side by side, {len(request.paths)} were given", hint="gyrecheck ledger --compare a.log b.log")
+        raise GyreError(
+            f"--compare sets two runs side by side, {len(request.paths)} were given", hint="gyrecheck ledger --compare a.log b.log"
+        )
     ones = [replace(request, paths=(path,)) for path in request.paths]
     sides = [judge_paths(one, codes) for one in ones]
     return compare_report(request, codes, [(_texts(judged, one), snapshot) for one, (judged, snapshot, _) in zip(ones, sides, strict=True)])
@@ -158,11 +171,24 @@ def _nothing(files: tuple[LogFile, ...], request: Request) -> GyreError:
     if file.path != "-" and not head:
         return GyreError(f"{file.path}: the file is empty", hint="give the log of a run that has begun")
     if head.count(b"\0") * 3 > len(head) or (head[:4] in {b"\x7fELF", b"PK\x03\x04", b"\x89PNG", b"%PDF"}):
-        return GyreError(f"{file.path}: is no text log (binary file)", hint="trajectory files are for gyrecheck handoff; logs are text, plain or packed")
+        return GyreError(
+            f"{file.path}: is no text log (binary file)",
+            hint=("trajectory files are for gyrecheck handoff; logs are text, plain or packed"),
+        )
     form, hits, lines = best_format(head, load_formats(request.extra))
-    best = f"best: {form.name}, {hits} of {lines:,} lines" if form is not None and hits else f"no line of {lines:,} holds a counter that is known"
+    best = (
+        f"best: {form.name}, {hits} of {lines:,} lines"
+        if form is not None and hits
+        else f"no line of {lines:,} holds a counter that is known"
+    )
     folder = request.extra or "gyrecheck-rules"
-    return GyreError(f"{file.path}: no known log format fits ({best})", hint=f"name the keys with --map sampled_total=KEY --map taken=KEY, give one with --format, or describe it in {folder}/logs/<name>.toml")
+    return GyreError(
+        f"{file.path}: no known log format fits ({best})",
+        hint=(
+            "name the keys with --map sampled_total=KEY --map taken=KEY, give one with --format, or describe it in "
+            f"{folder}/logs/<name>.toml"
+        ),
+    )
 
 
 def _beside(request: Request, judged: Judgement, report: Report) -> None:
@@ -177,7 +203,7 @@ def _beside(request: Request, judged: Judgement, report: Report) -> None:
         write_file(request.html, render_page(report, plots_of(judged)), force=request.force)
 
 
-def plots_of(judged: Judgement) -> tuple[object, ...]:
+def plots_of(judged: Judgement) -> tuple[Plot, ...]:
     """What there is to draw."""
     from gyrecheck.commands.ledger_plots import plots
 
@@ -224,6 +250,3 @@ class _Columns:
 
     def close(self) -> None:
         self._writer.close()
-
-
-Add = Callable[[list[Reading]], None]

@@ -19,7 +19,9 @@ def with_texts(verdicts: tuple[Verdict, ...], logs: tuple[LogFile, ...]) -> tupl
             if place.line and not place.text:
                 wanted.setdefault(place.path, set()).add(place.line)
     known = {log.path: log for log in logs}
-    texts = {(path, line): text for path, lines in wanted.items() if path in known and path != "-" for line, text in _lines(known[path], lines)}
+    texts = {
+        (path, line): text for path, lines in wanted.items() if path in known and path != "-" for line, text in _lines(known[path], lines)
+    }
     if not texts:
         return verdicts
     return tuple(

@@ -18,6 +18,7 @@ WRITERS = {
     "jsonl": "gyrecheck.report.json:render_lines",
     "md": "gyrecheck.report.table:render_markdown",
     "csv": "gyrecheck.report.table:render_csv",
+    "html": "gyrecheck.report.html:render",
     "sarif": "gyrecheck.report.sarif:render",
     "github": "gyrecheck.report.github:render",
     "gitlab": "gyrecheck.report.gitlab:render",

@@ -167,7 +167,9 @@ class Aliases:
         if kind in _UNITLESS or term in {"update", "sample_call", "update_call", "zero_grad"}:
             unit = Unit.CALL if kind == "counter" else unit
             stream = stream if stream in self.rules.qualifiers.apart else ""
-        return Key(name, term, unit, "yes" if kind in {"level", "axis"} else counting, reason, term == "dropped_other", "", stream, sure=False)
+        return Key(
+            name, term, unit, "yes" if kind in {"level", "axis"} else counting, reason, term == "dropped_other", "", stream, sure=False
+        )
 
     def _dropped(self, words: tuple[str, ...]) -> tuple[str, str]:
         """Term and reason of a way out; empty when it is none."""

@@ -1,4 +1,4 @@
-"""Log formats: `rules/logs/<format>.toml`, one file a format, each with the sample lines that prove it.
+r"""Log formats: `rules/logs/<format>.toml`, one file a format, each with the sample lines that prove it.
 
 A format says how to recognise a log, which lines of it count, which *term* each key gives and in which unit, and which terms
 the log can never give. `rules/terms.toml` is the closed list of terms. Nothing of a framework is spelled in Python.
@@ -45,8 +45,8 @@ The form of a file (every key but `name`, `summary`, `samples` is optional; `ref
 
     [[lines]]                          # a line that counts; several may match one line
     anchor = "sample collected"        # literal that the scanner searches; required
-    pattern = 'sample collected (?P<k>\\d+)/(?P<need>\\d+)\\. mq_len: (?P<mq_len>\\d+)'    # optional; named groups are looked up in [keys]
-    pairs = false                      # true: every `key=value`, `key: value`, `key:value`, `'key': value` on the line is looked up in [keys]
+    pattern = 'sample collected (?P<k>\d+)/(?P<need>\d+)\. mq_len: (?P<mq_len>\d+)'    # optional; named groups are looked up in [keys]
+    pairs = false                      # true: every `key=value`, `key: value`, `'key': value` on the line is looked up in [keys]
     count = { taken = 1.0 }            # a hit counts this much for these terms, per step (not cumulative)
     reason = "stale"                   # reason of what `count` counts
     unit = ""                          # unit of what `count` counts
@@ -243,7 +243,7 @@ def load_formats(extra: Path | None = None) -> dict[str, LogFormat]:
         if one.name != path.stem:
             raise RuleError(f"{path}: describes the format `{one.name}`, expected the file name {one.name}.toml")
         if one.name in formats and not one.replaces:
-            raise RuleError(f"{path}: the format `{one.name}` is defined twice", hint="set `replaces = true` to redefine it on purpose")
+            raise RuleError(f"{path}: the format `{one.name}` is defined twice", hint=("set `replaces = true` to redefine it on purpose"))
         formats[one.name] = one
     return formats
 

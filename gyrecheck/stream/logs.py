@@ -47,13 +47,16 @@ class OpenLog:
         seen, form = self.scan.seen, self.chosen.form
         notes = []
         if seen.nul_bytes:
-            notes.append(f"{seen.nul_bytes:,} NUL bytes passed over, the first in line {seen.nul_at} (a log truncated under its writer; lines may be missing there)")
+            notes.append(
+                f"{seen.nul_bytes:,} NUL bytes passed over, the first in line {seen.nul_at} (a log truncated under "
+                "its writer; lines may be missing there)"
+            )
         notes += [f"line {line} is longer than 8 MiB and was passed over" for line in seen.too_long]
         if seen.cut_last_line:
             notes.append(f"line {seen.lines} has no line end: its numbers may be cut and were not counted")
         side = self.scan.reader.side or side_of(Path(self.log.path).name.encode())
         return FileSeen(
-            self.log.path, self.chosen.name, seen.lines, self.readings, seen.bytes, side,
+            self.log.path, self.chosen.name, seen.lines, self.readings, seen.size, side,
             form.mode if form else "auto", dict(form.lacks) if form else {}, form.tolerance if form else 0.0,
             form.tolerance_of if form else (), form.lag.unit if form else "version", form.lag.drops_when if form else ">",
             form.per_process if form else False, tuple(notes), form.unit if form else Unit.SAMPLE, form.gives if form else (),
@@ -152,7 +155,10 @@ def format_failures(form: LogFormat, formats: dict[str, LogFormat]) -> tuple[str
         best, hits, _ = best_format(text.encode(), formats)
         taken = best is not None and best.name == form.name and hits >= form.min_hits
         if taken == sample.silent:
-            failures.append(f"sample {number} is {'taken' if taken else 'not taken'} for {form.name} (best: {best.name if best else 'none'}, {hits} lines)")
+            failures.append(
+                f"sample {number} is {'taken' if taken else 'not taken'} for {form.name} (best: "
+                f"{best.name if best else 'none'}, {hits} lines)"
+            )
         if sample.silent:
             continue
         got: list[str] = []

@@ -16,7 +16,9 @@ from typing import BinaryIO
 from gyrecheck.model.errors import GyreError, did_you_mean
 
 BLOCK = 1 << 20
-_LOG_NAMES = re.compile(r"\.(log|jsonl|txt|out|err|ndjson|console|stdout|stderr|json)(\.\d+)?(\.(gz|zst|xz|bz2))?$|^(log|stdout|stderr)$", re.IGNORECASE)
+_LOG_NAMES = re.compile(
+    r"\.(log|jsonl|txt|out|err|ndjson|console|stdout|stderr|json)(\.\d+)?(\.(gz|zst|xz|bz2))?$|^(log|stdout|stderr)$", re.IGNORECASE
+)
 _NOT_LOGS = re.compile(r"(^|[./_-])(requirements|config|manifest|args|params|package|metadata)[^/]*\.(txt|json)$", re.IGNORECASE)
 _ROTATED = re.compile(r"^(?P<base>.+?)\.(?P<number>\d{1,4})(?P<pack>\.(?:gz|zst|xz|bz2))?$")
 _PACKS = {b"\x1f\x8b": "gz", b"\x28\xb5\x2f\xfd": "zst", b"\xfd7zXZ": "xz", b"BZh": "bz2"}
@@ -47,7 +49,9 @@ def find_logs(paths: tuple[str, ...]) -> tuple[LogFile, ...]:
         if path.is_dir():
             inside = [p for p in sorted(path.rglob("*")) if p.is_file() and _LOG_NAMES.search(p.name) and not _NOT_LOGS.search(p.name)]
             if not inside:
-                raise GyreError(f"{given}: the folder holds no logs (*.log, *.jsonl, *.txt, *.out and their packed forms)", hint=_nearest(path))
+                raise GyreError(
+                    f"{given}: the folder holds no logs (*.log, *.jsonl, *.txt, *.out and their packed forms)", hint=_nearest(path)
+                )
             found.extend(_log(p) for p in inside)
         else:
             found.append(_log(path))
@@ -108,18 +112,18 @@ def _opened(log: LogFile) -> BinaryIO:
         return io.BytesIO(log.text)
     if log.path == "-":
         return sys.stdin.buffer
-    raw = Path(log.path).open("rb")  # noqa: SIM115 - handed to the caller's `with`
-    head = raw.read(6)
-    raw.seek(0)
+    with Path(log.path).open("rb") as start:
+        head = start.read(6)
     pack = next((name for magic, name in _PACKS.items() if head.startswith(magic)), "")
     if pack == "gz":
-        return gzip.GzipFile(fileobj=raw)  # type: ignore[return-value]
+        return gzip.open(log.path)
     if pack == "xz":
-        return lzma.LZMAFile(raw)  # type: ignore[return-value]
+        return lzma.open(log.path)
     if pack == "bz2":
-        return bz2.BZ2File(raw)  # type: ignore[return-value]
+        return bz2.open(log.path)
+    raw = Path(log.path).open("rb")  # noqa: SIM115 - handed to the caller's `with`
     if pack == "zst":
         import zstandard
 
-        return zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)  # type: ignore[no-any-return]
+        return zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
     return raw

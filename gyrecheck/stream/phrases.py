@@ -18,7 +18,9 @@ NUMBER = re.compile(
     r"(?<![\w.])(?:[-+](?=[\d.]))?(?:0[xX][0-9a-fA-F]+|\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d,])|\d+\.\d+(?:[eE][-+]?\d+)?|\d+\.?(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf|NaN|Infinity)"
     r"(?![\w])(?!\.\.)(?!\.\d)(?!:\d\d)"
 )
-_WRAPPED = re.compile(r"\b(?:(?:np|numpy|torch|jnp|tf)\.)?(?:u?int|float|bfloat|long|double|tensor|Tensor|array)\d*\(\[?\s*([-+\w.]+)[^()]*\)")
+_WRAPPED = re.compile(
+    r"\b(?:(?:np|numpy|torch|jnp|tf)\.)?(?:u?int|float|bfloat|long|double|tensor|Tensor|array)\d*\(\[?\s*([-+\w.]+)[^()]*\)"
+)
 _TOKEN = re.compile(
     rf"(?P<clock>\d{{1,4}}:\d\d(?::\d\d)?(?:\.\d+)?|\d+\.\.\.?\d+|\b\d{{4}}-\d\d-\d\d\b|\b\d+(?:\.\d+)?(?:ms|s|it/s|GB|MB|x)\b(?!\w))"
     rf"|(?P<number>{NUMBER.pattern})(?P<percent>\s?%)?"
@@ -144,7 +146,9 @@ def _key(before: list[str], after: list[str], closed: bool, separated: bool, ope
         return _longest(after, "", config, look, from_left=True) if after else None
     noun = after[0].lower() if after else ""
     if separated:
-        return _longest(before, noun if closed else "", config, look) or (_longest(after, "", config, look, from_left=True) if closed else None)
+        return _longest(before, noun if closed else "", config, look) or (
+            _longest(after, "", config, look, from_left=True) if closed else None
+        )
     if after and closed and len(before) + len(after) <= 6:
         both = look(" ".join([*before, *after]), "", config)
         if both is not None and both.term in _SPLIT_NAMES:

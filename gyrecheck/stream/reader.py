@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from fnmatch import translate
+from itertools import pairwise
 from pathlib import Path
 
 from gyrecheck.model.errors import GyreError, did_you_mean
@@ -18,6 +19,7 @@ _PAIR = re.compile(
     r"([A-Za-z_][\w./@\-]*)['\"]?\s*[=:]\s*['\"]?(?:(?:np\.|numpy\.|torch\.)?[a-z]+\d*\(\[?)?\s*([-+]?(?:0[xX][\da-fA-F]+|\d{1,3}(?:,\d{3})+(?![\d,])(?:\.\d+)?|\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf|NaN))(?![\w.]*\w)"
 )
 _WORDS = re.compile(rb"[a-z]+")
+_FIGURES = b"0123456789"
 _FOLD = re.compile(r"[\W_]+")
 _CELLS = re.compile(r"\s*[|│┃,\t]\s*|\s{2,}")
 _PLANS = 20000
@@ -47,30 +49,41 @@ class FormatReader:
         self._wild = tuple((re.compile(translate(name)), rule) for name, rule in (form.keys if form else {}).items() if "*" in name)
         self._known: dict[str, tuple[tuple[Key, float], ...]] = {}
         self._plans: dict[str, Plan] = {}
-        self._marks = tuple((name, rule.anchors, tuple(re.compile(p, re.IGNORECASE) for p in rule.patterns)) for name, rule in self._terms.marks.items())
-        self._mark_words = tuple({a.encode() for _, anchors, _ in self._marks for a in anchors})
+        self._marks = tuple(
+            (name, rule.anchors, tuple(re.compile(p, re.IGNORECASE) for p in rule.patterns)) for name, rule in self._terms.marks.items()
+        )
+        words = {a.encode() for _, anchors, _ in self._marks for a in anchors} | {b"[repeated "}
+        self._mark_pattern = re.compile(b"|".join(re.escape(w) for w in sorted(words)))
+        self._marked: dict[str, tuple[str, ...]] = {}
+        self._words = frozenset(word.encode() for word in self._aliases.words)
+        self._looked: dict[tuple[str, str, bool], Key | None] = {}
+        self._rule_anchors = tuple(r.rule.anchor.encode() for r in self._rules)
         critical = {b"[repeated ", b"restart", b"Restart", b"resum", b"Resum"}
         self.anchors = tuple(critical | {r.rule.anchor.encode() for r in self._rules} | {key.encode() for _, key in mapping})
-        self._header: list[Key | None] | None = None
+        self.header: list[Key | None] | None = None
         self._interned: dict[tuple[object, ...], Key] = {}
 
     def _map(self, term: str, key: str) -> Key:
         found = self._aliases.mapped(term, key)
         if found is None:
-            raise GyreError(f"--map {term}={key}: `{term}` is no term of the ledger", hint=did_you_mean(term, [*self._terms.terms, *self._aliases.rules.map_names]) or "terms: " + ", ".join(self._terms.terms))
+            raise GyreError(
+                f"--map {term}={key}: `{term}` is no term of the ledger",
+                hint=did_you_mean(term, [*self._terms.terms, *self._aliases.rules.map_names]) or "terms: " + ", ".join(self._terms.terms),
+            )
         return found
 
     def worth_a_look(self, line: bytes) -> bool:
         """Whether a line of this shape could give anything; may say yes in vain, never no."""
         low = line.lower()
-        if b"[repeated " in low or any(word in low for word in self._mark_words):
+        if self._mark_pattern.search(low) is not None:
             return True
-        if any(rule.rule.anchor.encode() in line for rule in self._rules):
+        if self.header is not None or self._mapped:
             return True
-        if self._header is not None or self._mapped:
+        if any(anchor in line for anchor in self._rule_anchors):
             return True
-        found = {word.decode() for word in _WORDS.findall(low)}
-        return not found.isdisjoint(self._aliases.words)
+        if low.translate(None, _FIGURES) == low and not any(c in low for c in (b",", b"|", b"\t", b"  ")):
+            return False  # no number, and no header of a table
+        return not self._words.isdisjoint(_WORDS.findall(low))
 
     def read(self, body: bytes) -> tuple[Values, tuple[str, ...], str]:
         """Values, marks and the side of a line's body."""
@@ -93,16 +106,24 @@ class FormatReader:
             out.extend(self._box(text))
         if self.open:
             out.extend(self._generic(text, {key.name for key, _ in out}, claimed))
-        low = text.lower()
-        for name, anchors, patterns in self._marks:
-            if name not in marks and any(a in low for a in anchors) and any(p.search(text) for p in patterns):
-                marks.append(name)
+        shape = text.translate(_NO_DIGITS)
+        found = self._marked.get(shape)
+        if found is None:
+            if len(self._marked) > _PLANS:
+                self._marked.clear()
+            found = self._marked[shape] = self._find_marks(text)
         if len(out) > 1:
             once: dict[int, tuple[Key, float]] = {}
             for item in out:
                 once.setdefault(id(item[0]), item)
             out = list(once.values())
-        return tuple(out), tuple(marks), side
+        return tuple(out), (*marks, *(name for name in found if name not in marks)) if found else tuple(marks), side
+
+    def _find_marks(self, text: str) -> tuple[str, ...]:
+        low = text.lower()
+        return tuple(
+            name for name, anchors, patterns in self._marks if any(a in low for a in anchors) and any(p.search(text) for p in patterns)
+        )
 
     def _generic(self, text: str, taken: set[str], claimed: bool) -> list[tuple[Key, float]]:
         if claimed and not any(rule.rule.pairs and rule.rule.anchor in text for rule in self._rules):
@@ -128,6 +149,15 @@ class FormatReader:
 
     def look(self, name: str, noun: str, config: bool) -> Key | None:
         """A generic name, with the user's mapping and the format's own keys before the alias table."""
+        asked = (name, noun, config)
+        if asked in self._looked:
+            return self._looked[asked]
+        if len(self._looked) > _PLANS:
+            self._looked.clear()
+        found = self._looked[asked] = self._look(name, noun, config)
+        return found
+
+    def _look(self, name: str, noun: str, config: bool) -> Key | None:
         if self._mapped and (mapped := self._mapped.get(_folded(name))):
             return self._own(mapped)
         if self.form and (rule := self.form.keys.get(name)):
@@ -141,7 +171,9 @@ class FormatReader:
         unit = self.unit if self.unit and key.unit is Unit.SAMPLE and self._terms.terms[key.term].kind in {"counter", "level"} else key.unit
         return self._intern(key.name, key.term, unit, key.cumulative, key.reason, key.part, key.side, key.stream, key.sure)
 
-    def _intern(self, name: str, term: str, unit: Unit, cumulative: str, reason: str, part: bool, side: str, stream: str, sure: bool) -> Key:
+    def _intern(
+        self, name: str, term: str, unit: Unit, cumulative: str, reason: str, part: bool, side: str, stream: str, sure: bool
+    ) -> Key:
         given = (name, term, unit, cumulative, reason, part, side, stream, sure)
         found = self._interned.get(given)
         if found is None:
@@ -168,7 +200,9 @@ class FormatReader:
             unit = (rule.unit or line.unit or self.unit or (form.unit if form else Unit.SAMPLE)) if counted else Unit.SAMPLE
             if term in {"update", "sample_call", "update_call", "zero_grad"}:
                 unit = rule.unit or Unit.CALL
-            counting = rule.cumulative or (form.cumulative if form and kind == "counter" else "yes" if kind in {"level", "axis"} else "detect")
+            counting = rule.cumulative or (
+                form.cumulative if form and kind == "counter" else "yes" if kind in {"level", "axis"} else "detect"
+            )
             part = rule.part or at > 0 or term == "dropped_other"
             side = rule.side or line.side or terms[term].side
             out.append(self._intern(name, term, unit, counting, rule.reason, part, side, rule.stream or line.stream, True))
@@ -193,23 +227,25 @@ class FormatReader:
     def _box(self, text: str) -> list[tuple[Key, float]]:
         cells = [cell.strip() for cell in re.split(r"[|│┃]", text)]
         out = []
-        for name, cell in zip(cells, cells[1:]):  # noqa: B905, RUF007 - pairs of neighbours
+        for name, cell in pairwise(cells):
             if name and NUMBER.fullmatch(cell):
                 out.extend(self.keyed(name, number(cell), LineRule("")))
         return out
 
     def _table(self, line: str) -> list[tuple[Key, float]] | None:
         """Rows under a header of names (CSV or columns): None when the line is neither header nor row."""
+        if self.header is None and any(c in line for c in "0123456789:="):
+            return None
         cells = [cell for cell in _CELLS.split(line.strip()) if cell]
-        if len(cells) < 3 and self._header is None:
+        if len(cells) < 3 and self.header is None:
             cells = line.split()
         figures = [NUMBER.fullmatch(cell) for cell in cells]
         if not any(figures) and 3 <= len(cells) <= 60 and ":" not in line and "=" not in line:
             keys = [self.look(cell, "", False) if len(cell) < 40 else None for cell in cells]
             if sum(key is not None for key in keys) >= max(2, len(cells) // 3):
-                self._header = keys
+                self.header = keys
             return None
-        header = self._header
+        header = self.header
         if header is None or not all(figures):
             return None
         if len(cells) != len(header):
@@ -267,7 +303,7 @@ def _bounded(text: str, anchor: str) -> bool:
 def _boxed(line: str) -> str:
     """`| key | 3 | key | 4 |` as `key=3 | key=4`; other rows of bars as they are."""
     cells = [cell.strip() for cell in re.split(r"[|│┃]", line)]
-    pairs = [f"{name} = {cell}" for name, cell in zip(cells, cells[1:]) if name and NUMBER.fullmatch(cell) and not NUMBER.fullmatch(name)]  # noqa: B905, RUF007
+    pairs = [f"{name} = {cell}" for name, cell in pairwise(cells) if name and NUMBER.fullmatch(cell) and not NUMBER.fullmatch(name)]
     return " | ".join(pairs) if pairs else line
 
 

@@ -11,6 +11,7 @@ import re
 import struct
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from gyrecheck.model.folder import FolderBalance
 
@@ -64,12 +65,24 @@ def read_run_folder(path: Path) -> FolderBalance:
     unknown = tuple(sorted(i for i in every if i.rsplit("-", 1)[0] not in segments)[:20]) if produced else ()
     missing = tuple(sorted(name for name in produced if name not in named and name not in lying))
     return FolderBalance(
-        str(path), str(settings.get("run_id", "")), sum(produced.values()), sum(taken.values()), sum(stale.values()), sum(other.values()), left,
-        flying, tuple(sorted(i for i, n in every.items() if n > 1)), unknown, missing, over, limit, dict(sorted(ages.items())),
-    )  # fmt: skip
+        path=str(path),
+        run_id=str(settings.get("run_id", "")),
+        sampled=sum(produced.values()),
+        taken=sum(taken.values()),
+        dropped_stale=sum(stale.values()),
+        dropped_other=sum(other.values()),
+        left=left,
+        in_flight=flying,
+        twice=tuple(sorted(i for i, n in every.items() if n > 1)),
+        unknown=unknown,
+        missing=missing,
+        over_age=over,
+        max_age=limit,
+        ages=dict(sorted(ages.items())),
+    )
 
 
-def _lines(path: Path) -> list[dict[str, object]]:
+def _lines(path: Path) -> list[dict[str, Any]]:
     try:
         data = path.read_bytes()
     except OSError:
@@ -85,7 +98,7 @@ def _lines(path: Path) -> list[dict[str, object]]:
     return out
 
 
-def _json(path: Path) -> dict[str, object]:
+def _json(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(path.read_bytes())
     except (OSError, ValueError):
@@ -93,7 +106,7 @@ def _json(path: Path) -> dict[str, object]:
     return value if isinstance(value, dict) else {}
 
 
-def _owed(path: Path) -> list[dict[str, object]]:
+def _owed(path: Path) -> list[dict[str, Any]]:
     """Ledger lines that the trainer's checkpoint holds and had not yet written."""
     try:
         with path.open("rb") as file:

@@ -28,7 +28,7 @@ class Seen:
     """What the scan met besides readings."""
 
     lines: int = 0
-    bytes: int = 0
+    size: int = 0
     nul_bytes: int = 0
     nul_at: int = 0
     too_long: list[int] = field(default_factory=list)
@@ -55,7 +55,7 @@ class Scan:
         carry = b""
         skipping = False
         for block in blocks:
-            self.seen.bytes += len(block)
+            self.seen.size += len(block)
             if skipping:
                 cut = block.find(b"\n")
                 if cut < 0:
@@ -81,7 +81,7 @@ class Scan:
 
     def feed(self, lines: bytes) -> list[Reading]:
         """Readings of whole lines that a follower hands over; each call goes on where the last one ended."""
-        self.seen.bytes += len(lines)
+        self.seen.size += len(lines)
         found = self._block(lines)
         self.seen.lines = self._line - 1
         return found
@@ -104,6 +104,7 @@ class Scan:
     def _lines(self, lines: list[bytes]) -> list[Reading]:
         out: list[Reading] = []
         plans, reader = self._plans, self.reader
+        number, offset = self._line, self._offset
         for line in lines:
             shape = line.translate(None, _DIGITS)
             worth = plans.get(shape)
@@ -113,9 +114,13 @@ class Scan:
                     plans.clear()
                 plans[shape] = worth
             if worth:
-                self._read(line, self._line, self._offset, out)
-            self._line += 1
-            self._offset += len(line) + 1
+                before = len(out)
+                self._read(line, number, offset, out)
+                if len(out) == before and reader.header is None:
+                    plans[shape] = False  # what a shape does not give once it never gives
+            number += 1
+            offset += len(line) + 1
+        self._line, self._offset = number, offset
         return out
 
     def _hits(self, block: bytes) -> list[Reading]:
@@ -144,9 +149,7 @@ class Scan:
                 continue
             time = self._clock(dress.time)
             side = dress.side or self._side or side
-            out.append(
-                Reading(self.path, line, offset, segment[:_KEEP], values, marks, time, dress.pid, dress.host, side, dress.repeated)
-            )
+            out.append(Reading(self.path, line, offset, segment[:_KEEP], values, marks, time, dress.pid, dress.host, side, dress.repeated))
 
     def _clock(self, time: float | None) -> float | None:
         """Time of day carried over midnight."""

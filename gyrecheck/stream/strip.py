@@ -19,14 +19,19 @@ _DATE_TIME = re.compile(
     rb"|^\W{0,3}(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?"
     rb"|^\W{0,3}(\d{1,2}):(\d\d):(\d\d)(?:[.,](\d{1,9}))?(?![\d:])"
 )
-_EPOCH = re.compile(rb"^\W{0,2}(1[4-9]\d{8}(?:\.\d+)?)\b|\"(?:time|timestamp|ts|wall_clock|_timestamp|wall_time)\"\s*:\s*(1[4-9]\d{8}(?:\.\d+)?)\b")
+_EPOCH = re.compile(
+    rb"^\W{0,2}(1[4-9]\d{8}(?:\.\d+)?)\b|\"(?:time|timestamp|ts|wall_clock|_timestamp|wall_time)\"\s*:\s*(1[4-9]\d{8}(?:\.\d+)?)\b"
+)
 _LEVEL = re.compile(
     rb"^[\s\]\-|:>*#]*(?:\[?(?:TRACE|DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|SUCCESS|DONE|NOTICE|FATAL|I|W|E|D)\b[\]:]?)[\s|:\-]*"
     rb"(?:[\w./]+\.py:\d+\]?\s*[-:]?\s*|\[[\w./]+\.py\s*\(?\d*\)?\]\s*|[\w.]+:\w+:\d+ - )?"
 )
 _SIDE_WORDS = (
     (re.compile(rb"train|learn", re.IGNORECASE), "training"),
-    (re.compile(rb"sampl|roll-?out|actor|collect|generat|orchestrat|env_?runner|env_?worker|producer|inference", re.IGNORECASE), "sampling"),
+    (
+        re.compile(rb"sampl|roll-?out|actor|collect|generat|orchestrat|env_?runner|env_?worker|producer|inference", re.IGNORECASE),
+        "sampling",
+    ),
 )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import pairwise
 
 from gyrecheck.model.events import Unit
 from gyrecheck.model.snapshot import Series, Snapshot
@@ -86,7 +87,9 @@ _TOTAL_WORD = re.compile(r"(?i)[\W_]*(total|cum|cumulative|lifetime|overall|sum)
 
 def _once(flows: list[Flow]) -> list[Flow]:
     """One flow a quantity: where `taken` and `taken_total` are both logged, the running total stands for both."""
-    totals = {(f.term, f.reason, f.stream, _TOTAL_WORD.sub("", f.name).lower()) for f in flows if _TOTAL_WORD.search(f.name) and f.cumulative}
+    totals = {
+        (f.term, f.reason, f.stream, _TOTAL_WORD.sub("", f.name).lower()) for f in flows if _TOTAL_WORD.search(f.name) and f.cumulative
+    }
     return [f for f in flows if _TOTAL_WORD.search(f.name) or (f.term, f.reason, f.stream, f.name.lower()) not in totals]
 
 
@@ -96,6 +99,7 @@ def _richness(account: Account) -> int:
 
 def _parted(flows: list[Flow]) -> list[tuple[tuple[Unit, str], list[Flow], list[str]]]:
     """Flows by unit and stream; those without a name of their own join the only one there is."""
+
     def parts(values: set[str]) -> set[str]:
         return {v for v in values if v}
 
@@ -117,7 +121,11 @@ def _parted(flows: list[Flow]) -> list[tuple[tuple[Unit, str], list[Flow], list[
         groups.setdefault((unit, stream), []).append(flow)
     loose = groups.get((Unit.SAMPLE, ""))
     if loose and len(units) > 1:
-        notes.append("units differ (" + ", ".join(sorted(u.value for u in units)) + "): numbers without a unit are balanced on their own; --unit names it")
+        notes.append(
+            "units differ ("
+            + ", ".join(sorted(u.value for u in units))
+            + "): numbers without a unit are balanced on their own; --unit names it"
+        )
     return [(name, members, notes) for name, members in groups.items()]
 
 
@@ -211,18 +219,44 @@ def _segments(account: Account, snapshot: Snapshot) -> list[Account]:
         others = [f for f in totals if f is not account.sampled]
         together = all(any(abs(_position(f, r) - _position(f, reset)) <= 1 for r in f.resets) for f in others if f.orders[-1] >= reset)
         axis = any(_falls_near(s, reset) for s in axes)
-        near_zero = _reset_to_zero(account.sampled, reset)
+        near_zero = account.sampled is not None and _reset_to_zero(account.sampled, reset)
         if near_zero and together and (others or axis):
             cuts.append(min([reset, *[r for f in others for r in f.resets if abs(_position(f, r) - _position(f, reset)) <= 1]]))
     if not cuts:
         return [account]
     edges = [0, *[cut - 1 for cut in sorted(set(cuts))], 1 << 62]
     out = []
-    for at, (low, high) in enumerate(zip(edges, edges[1:]), 1):  # noqa: B905, RUF007
-        clipped = {name: flow.within(low, high) if flow else None for name, flow in (("sampled", account.sampled), ("taken", account.taken), ("left", account.left), ("in_flight", account.in_flight))}
+    for at, (low, high) in enumerate(pairwise(edges), 1):
+        clipped = {
+            name: flow.within(low, high) if flow else None
+            for name, flow in (
+                ("sampled", account.sampled),
+                ("taken", account.taken),
+                ("left", account.left),
+                ("in_flight", account.in_flight),
+            )
+        }
         drops = tuple(f for f in (d.within(low, high) for d in account.drops) if f is not None)
         given = account.given_left if high == 1 << 62 else None
-        out.append(Account(account.unit, account.stream, account.mode, clipped["sampled"], clipped["taken"], drops, clipped["left"], clipped["in_flight"], given, low, high, at, len(edges) - 1, account.notes, account.stand_in))
+        out.append(
+            Account(
+                account.unit,
+                account.stream,
+                account.mode,
+                clipped["sampled"],
+                clipped["taken"],
+                drops,
+                clipped["left"],
+                clipped["in_flight"],
+                given,
+                low,
+                high,
+                at,
+                len(edges) - 1,
+                account.notes,
+                account.stand_in,
+            )
+        )
     return out
 
 

@@ -79,7 +79,9 @@ def pair(a: View, b: View, names: tuple[str, str]) -> Pair | None:
     for one, other, pa, pb in found:
         axis = sorted({x for x, _ in (*pa, *pb) if low <= x <= high})
         if len(axis) >= 3:
-            curves.append(Curve(one.key.term, one.name, tuple(axis), tuple(_at(pa, x) for x in axis), tuple(_at(pb, x) for x in axis), one, other))
+            curves.append(
+                Curve(one.key.term, one.name, tuple(axis), tuple(_at(pa, x) for x in axis), tuple(_at(pb, x) for x in axis), one, other)
+            )
     return Pair(axes[0][0], low, high, tuple(curves), names) if curves else None
 
 
@@ -121,25 +123,69 @@ def judge_pair(found: Pair, docket: Docket) -> None:
             x, at = _departs(axes[term], calm, wild, 2.0)
             low_entropy = _entropy(sides, t.compare_entropy)
             more = f", and entropy falls to {low_entropy[0]:.3g} ({low_entropy[1]:.3g} in {control})" if low_entropy else ""
-            docket.add("GYR418", State.BROKEN, f"`{names[term]}` grows {wild[-1] / max(min(wild[: max(len(wild) // 3, 1)]), 1e-12):.3g} times in {suspect} (to {wild[-1]:.3g}) and stays at {calm[-1]:.3g} in {control}, from {found.axis} {count(x)} on{more}{due}; {scope}", quantity=names[term], value=wild[-1], first=_place(series, wild, at), because=[Because(series.last_place, "last")], hint="bound the lag apart from the queue's depth, clip the importance weight, or lower the reuse")
+            docket.add(
+                "GYR418",
+                State.BROKEN,
+                (
+                    f"`{names[term]}` grows {wild[-1] / max(min(wild[: max(len(wild) // 3, 1)]), 1e-12):.3g} times in "
+                    f"{suspect} (to {wild[-1]:.3g}) and stays at {calm[-1]:.3g} in {control}, from {found.axis} "
+                    f"{count(x)} on{more}{due}; {scope}"
+                ),
+                quantity=names[term],
+                value=wild[-1],
+                first=_place(series, wild, at),
+                because=[Because(series.last_place, "last")],
+                hint="bound the lag apart from the queue's depth, clip the importance weight, or lower the reuse",
+            )
             entered += 1
             break
     low = _entropy(sides, t.compare_entropy)
     if low and not entered:
         calm, wild, series = sides["entropy"]
         x, at = _departs(axes["entropy"], calm, wild, 1.25, below=True)
-        docket.add("GYR418", State.BROKEN, f"`{names['entropy']}` falls faster in {suspect}: {low[0]:.3g} at the end against {low[1]:.3g} in {control}, from {found.axis} {count(x)} on{due}; {scope}", quantity=names["entropy"], value=wild[-1], first=_place(series, wild, at), because=[series.last_place], hint="lower the lag or the reuse, or raise the entropy bonus")
+        docket.add(
+            "GYR418",
+            State.BROKEN,
+            (
+                f"`{names['entropy']}` falls faster in {suspect}: {low[0]:.3g} at the end against {low[1]:.3g} in "
+                f"{control}, from {found.axis} {count(x)} on{due}; {scope}"
+            ),
+            quantity=names["entropy"],
+            value=wild[-1],
+            first=_place(series, wild, at),
+            because=[series.last_place],
+            hint="lower the lag or the reuse, or raise the entropy bonus",
+        )
         entered += 1
     if "clip_fraction" in sides:
         calm, wild, series = sides["clip_fraction"]
         mean_calm, mean_wild = sum(calm) / len(calm), sum(wild) / len(wild)
         if mean_wild >= t.compare_clip * mean_calm and mean_wild - mean_calm >= 0.05:
-            docket.add("GYR418", State.BROKEN, f"`{names['clip_fraction']}` stays high in {suspect}: {mean_wild:.3g} on average against {mean_calm:.3g} in {control}{due}; {scope}", quantity=names["clip_fraction"], value=round(mean_wild, 4), first=series.first_place, because=[series.last_place], hint="the data has left the policy: fewer uses per trajectory", at_most=Severity.WARNING)
+            docket.add(
+                "GYR418",
+                State.BROKEN,
+                (
+                    f"`{names['clip_fraction']}` stays high in {suspect}: {mean_wild:.3g} on average against "
+                    f"{mean_calm:.3g} in {control}{due}; {scope}"
+                ),
+                quantity=names["clip_fraction"],
+                value=round(mean_wild, 4),
+                first=series.first_place,
+                because=[series.last_place],
+                hint="the data has left the policy: fewer uses per trajectory",
+                at_most=Severity.WARNING,
+            )
             entered += 1
     if "loss" in sides and "reward" in sides:
         _loss_without_reward(sides, names, suspect, control, scope, docket)
     if not entered:
-        docket.add("GYR418", State.HOLDS, f"the two runs do not part in what both log ({', '.join(sorted(set(names.values())))}); {scope}", quantity="difference", value=0)
+        docket.add(
+            "GYR418",
+            State.HOLDS,
+            f"the two runs do not part in what both log ({', '.join(sorted(set(names.values())))}); {scope}",
+            quantity="difference",
+            value=0,
+        )
 
 
 def _suspect(found: Pair) -> tuple[bool, str]:
@@ -175,10 +221,25 @@ def _loss_without_reward(sides: Sides, names: dict[str, str], suspect: str, cont
     gain, control_gain = reward_end - reward_start, _ends(calm_reward)[1] - _ends(calm_reward)[0]
     falls = loss_end < loss_start - 0.2 * max(abs(loss_start), 1e-9) and loss_end < _ends(calm_loss)[1]
     if falls and gain <= docket.rules.thresholds.compare_reward * span and control_gain > 0.2 * span:
-        docket.add("GYR418", State.BROKEN, f"`{names['loss']}` falls in {suspect} ({loss_start:.3g} to {loss_end:.3g}) and `{names['reward']}` does not follow ({reward_start:.3g} to {reward_end:.3g}; {control} gains {control_gain:.3g}); {scope}", quantity=names["reward"], value=round(reward_end, 4), first=series.first_place, because=[series.last_place], hint="go back to one use per trajectory, and compare again", at_most=Severity.WARNING)
+        docket.add(
+            "GYR418",
+            State.BROKEN,
+            (
+                f"`{names['loss']}` falls in {suspect} ({loss_start:.3g} to {loss_end:.3g}) and `{names['reward']}` does "
+                f"not follow ({reward_start:.3g} to {reward_end:.3g}; {control} gains {control_gain:.3g}); {scope}"
+            ),
+            quantity=names["reward"],
+            value=round(reward_end, 4),
+            first=series.first_place,
+            because=[series.last_place],
+            hint="go back to one use per trajectory, and compare again",
+            at_most=Severity.WARNING,
+        )
 
 
-def _departs(axis: tuple[float, ...], calm: tuple[float, ...], wild: tuple[float, ...], factor: float, *, below: bool = False) -> tuple[float, int]:
+def _departs(
+    axis: tuple[float, ...], calm: tuple[float, ...], wild: tuple[float, ...], factor: float, *, below: bool = False
+) -> tuple[float, int]:
     """The axis value from which the second run stays a factor apart."""
     apart = [(c > factor * w if below else w > factor * c) for c, w in zip(calm, wild, strict=True)]
     at = len(apart)

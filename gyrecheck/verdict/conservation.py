@@ -7,7 +7,9 @@ they were used twice or a path is not counted. A missing term makes it undecided
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from gyrecheck.model.finding import Severity, State
 from gyrecheck.model.snapshot import Place, Snapshot
@@ -73,15 +75,27 @@ def _rows(account: Account, snapshot: Snapshot, *, flight: bool) -> list[tuple[i
     if not snapshot.ordered or not all(f.exact for f in [*plus, *minus]):
         orders = orders[-1:]
     extra = account.given_left or 0.0
-    rows = []
-    for order in orders:
-        total = sum(f.at(order) or 0.0 for f in plus) - sum(f.at(order) or 0.0 for f in minus)
-        rows.append((order, total - (extra if order == orders[-1] else 0.0)))
+    columns = [_column(f, orders) for f in plus], [_column(f, orders) for f in minus]
+    rows = [(order, sum(c[at] for c in columns[0]) - sum(c[at] for c in columns[1])) for at, order in enumerate(orders)]
+    if rows and extra:
+        rows[-1] = (rows[-1][0], rows[-1][1] - extra)
     if rows and rows[0][1] < 0 and account.left is not None and not any(f.cumulative for f in [*plus, *uses]):
         carried = rows[0][1]  # a log that begins in the middle: what lay there at its first line came from before
         if account.left.at(rows[0][0]):
             rows = [(order, r - carried) for order, r in rows]
     return rows
+
+
+def _column(flow: Flow, orders: Sequence[int]) -> Sequence[float]:
+    """The flow's value after each of the orders; 0 before its first."""
+    if list(flow.orders) == list(orders):
+        return flow.values
+    out, at, own, last = [], 0, flow.orders, len(flow.orders)
+    for order in orders:
+        while at < last and own[at] <= order:
+            at += 1
+        out.append(flow.values[at - 1] if at else 0.0)
+    return out
 
 
 def _tolerance(account: Account, snapshot: Snapshot) -> float:
@@ -140,9 +154,9 @@ def _full(snapshot: Snapshot, found: Balance, docket: Docket) -> None:
         _broken(snapshot, found, last_good + 1, docket)
     elif no_left and _stopped(found, last_good):
         _left_missing(snapshot, found, docket)
-    elif no_left and _over_capacity(snapshot, found):
-        _broken(snapshot, found, last_good + 1, docket)
-    elif len(good) >= (limit if no_left else 1) and (not no_left or len(good) * 2 >= last_good + 1):
+    elif (no_left and _over_capacity(snapshot, found)) or (
+        len(good) >= (limit if no_left else 1) and (not no_left or len(good) * 2 >= last_good + 1)
+    ):
         _broken(snapshot, found, last_good + 1, docket)
     elif no_left:
         _left_missing(snapshot, found, docket)
@@ -163,7 +177,7 @@ def _mid_cycle(found: Balance, last_good: int, good: list[int]) -> bool:
     if len(good) < 2:
         return False
     tail = found.rows[last_good + 1 :]
-    longest = max((b - a for a, b in zip(good, good[1:])), default=1)  # noqa: B905, RUF007
+    longest = max((b - a for a, b in pairwise(good)), default=1)
     since = found.rows[last_good][0]
     main = [f for f in (found.account.sampled, found.account.taken, found.account.left) if f is not None]
     untold = any(f.orders[-1] <= since for f in main)
@@ -183,8 +197,8 @@ def _over_capacity(snapshot: Snapshot, found: Balance) -> bool:
 
 def _grows(residuals: list[float]) -> bool:
     """A loss that adds up: it never falls back and ends well above where it began."""
-    rises = sum(b > a for a, b in zip(residuals, residuals[1:]))  # noqa: B905, RUF007
-    falls = sum(b < a for a, b in zip(residuals, residuals[1:]))  # noqa: B905, RUF007
+    rises = sum(b > a for a, b in pairwise(residuals))
+    falls = sum(b < a for a, b in pairwise(residuals))
     return rises >= 2 and falls == 0
 
 
@@ -203,7 +217,10 @@ def _holds(found: Balance, at: int, docket: Docket, *, offset: float = 0.0) -> N
     name = f" ({account.label})" if account.label else ""
     message = f"conservation holds{name}: {count(account.sampled.last)} sampled = {equation(found)}"
     if offset:
-        message = f"conservation holds within the log{name}; {count(abs(offset))} were {'missing' if offset > 0 else 'too many'} before its first line"
+        message = (
+            f"conservation holds within the log{name}; {count(abs(offset))} were "
+            f"{'missing' if offset > 0 else 'too many'} before its first line"
+        )
     elif at < len(found.rows) - 1:
         message += "; the log ends between two lines that belong together"
     if "left" in found.missing and account.mode == "queue":
@@ -224,18 +241,39 @@ def _broken(snapshot: Snapshot, found: Balance, at: int, docket: Docket) -> None
     unit = account.unit.value
     k = overstated(account.sampled, account.taken, docket.rules.thresholds.overstate) if r < 0 and account.taken is not None else None
     if k is not None and account.taken is not None:
-        what = f"`{account.taken.name}` is {count(k)} times `{account.sampled.name}` on every line ({count(account.taken.last)} of {count(account.sampled.last)}): it counts each epoch, minibatch or rank, not each {unit} once"
-        docket.add("GYR518", State.BROKEN, what, quantity=account.taken.name, value=account.taken.last, unit=unit, first=account.taken.first_place, because=[account.taken.last_place], hint="divide by what it counts, or log first uses and draws apart", at_most=Severity.WARNING)
+        what = (
+            f"`{account.taken.name}` is {count(k)} times `{account.sampled.name}` on every line "
+            f"({count(account.taken.last)} of {count(account.sampled.last)}): it counts each epoch, minibatch or rank, "
+            f"not each {unit} once"
+        )
+        docket.add(
+            "GYR518",
+            State.BROKEN,
+            what,
+            quantity=account.taken.name,
+            value=account.taken.last,
+            unit=unit,
+            first=account.taken.first_place,
+            because=[account.taken.last_place],
+            hint="divide by what it counts, or log first uses and draws apart",
+            at_most=Severity.WARNING,
+        )
         return
     sum_of = f"{count(account.sampled.last)} {account.sampled.name} - ({equation(found)}) = {count(r)}"
     because = [Because(place, f"first line that does not close: {count(found.rows[at][1])}")]
-    because += [Because(m.place, m.name) for m in snapshot.marked("restart", "restored") if at > 0 and found.rows[at - 1][0] <= m.order <= order]
+    because += [
+        Because(m.place, m.name) for m in snapshot.marked("restart", "restored") if at > 0 and found.rows[at - 1][0] <= m.order <= order
+    ]
     if account.sampled.last_place.line != place.line:
         because.append(Because(account.sampled.last_place, "last total"))
     if r > 0:
         restart = any(b.label == "restart" for b in because)
         what = f"{count(r)}{name} unaccounted {since}: {sum_of}{how}"
-        hint = "the buffer's content was not carried over the restart: save and restore it with the cursor" if restart else "look for a path out of the buffer that no counter names"
+        hint = (
+            "the buffer's content was not carried over the restart: save and restore it with the cursor"
+            if restart
+            else "look for a path out of the buffer that no counter names"
+        )
         docket.add(CODE, State.BROKEN, what, quantity="unaccounted", value=r, unit=unit, first=place, because=because, hint=hint)
         return
     what = f"{count(-r)}{name} more left than came in, {since}: {sum_of}{how}: used twice, or a use that no counter of sampling names"
@@ -272,9 +310,15 @@ def _left_missing(snapshot: Snapshot, found: Balance, docket: Docket) -> None:
     values = [r for _, r in found.rows]
     half = values[len(values) // 2 :]
     constant = len(half) > 2 and max(half) - min(half) <= found.tolerance
-    shape = f", constant since line {found.account.sampled.place_at(found.rows[len(values) // 2][0]).line}" if constant and found.account.sampled else ""
+    shape = (
+        f", constant since line {found.account.sampled.place_at(found.rows[len(values) // 2][0]).line}"
+        if constant and found.account.sampled
+        else ""
+    )
     grows = len(values) >= 6 and _grows(values) and not constant
-    _undecided(found, "left", found.residual, docket, snapshot, shape + (" and growing: a buffer that only fills, or a loss" if grows else ""))
+    _undecided(
+        found, "left", found.residual, docket, snapshot, shape + (" and growing: a buffer that only fills, or a loss" if grows else "")
+    )
 
 
 def _term_missing(snapshot: Snapshot, found: Balance, docket: Docket) -> None:
@@ -283,7 +327,9 @@ def _term_missing(snapshot: Snapshot, found: Balance, docket: Docket) -> None:
     if term == "taken" and need < -found.tolerance and found.account.sampled is not None:
         place = found.account.sampled.last_place
         what = f"dropped and left together are {count(-need)} more than sampled: {count(found.account.sampled.last)} - ({equation(found)})"
-        docket.add(TWICE, State.BROKEN, what, quantity="unaccounted", value=need, unit=found.account.unit.value, first=place, because=[place])
+        docket.add(
+            TWICE, State.BROKEN, what, quantity="unaccounted", value=need, unit=found.account.unit.value, first=place, because=[place]
+        )
         return
     _undecided(found, term, need, docket, snapshot)
 
@@ -292,7 +338,13 @@ def _undecided(found: Balance, term: str, need: float, docket: Docket, snapshot:
     account = found.account
     if any(v.code == CODE and v.state is State.UNDECIDED and v.quantity == term for v in docket.verdicts):
         return  # another unit or stream of the same log lacks the same term
-    names = {"left": "what is left in the buffer", "taken": "what training took", "sampled": "what was sampled", "dropped": "what was dropped", "in_flight": "what is in flight"}
+    names = {
+        "left": "what is left in the buffer",
+        "taken": "what training took",
+        "sampled": "what was sampled",
+        "dropped": "what was dropped",
+        "in_flight": "what is in flight",
+    }
     lacks = next((f.lacks[term] for f in snapshot.files if term in f.lacks), "")
     option = ", or pass --left N" if term == "left" else f", or name the key with --map {term}=KEY"
     terms = " · ".join(
@@ -304,11 +356,34 @@ def _undecided(found: Balance, term: str, need: float, docket: Docket, snapshot:
     message = f"conservation{label}: the log has no count of {names[term]}; {terms} · {term} would need to be {count(need)}{shape}"
     place: Place | None = account.sampled.last_place if account.sampled else account.flows[0].last_place
     hint = (lacks or {"left": "log the buffer's size at exit"}.get(term, f"log {names[term]}")) + option
-    docket.add(CODE, State.UNDECIDED, message, quantity=term, value=need, unit=account.unit.value, because=[place] if place else [], hint=hint, at_most=Severity.WARNING)
+    docket.add(
+        CODE,
+        State.UNDECIDED,
+        message,
+        quantity=term,
+        value=need,
+        unit=account.unit.value,
+        because=[place] if place else [],
+        hint=hint,
+        at_most=Severity.WARNING,
+    )
 
 
 def _suppressed(snapshot: Snapshot, found: Balance, docket: Docket) -> None:
-    message = f"conservation: incomplete, the console left out {count(snapshot.suppressed)} lines like those it shows (`[repeated Nx across cluster]`)"
+    message = (
+        f"conservation: incomplete, the console left out {count(snapshot.suppressed)} lines like those it shows "
+        "(`[repeated Nx across cluster]`)"
+    )
     at = [snapshot.suppressed_at] if snapshot.suppressed_at else []
     hint = "set RAY_DEDUP_LOGS=0, or give the workers' own log files"
-    docket.add(CODE, State.UNDECIDED, message, quantity="unaccounted", value=None, unit=found.account.unit.value, because=at, hint=hint, at_most=Severity.WARNING)
+    docket.add(
+        CODE,
+        State.UNDECIDED,
+        message,
+        quantity="unaccounted",
+        value=None,
+        unit=found.account.unit.value,
+        because=at,
+        hint=hint,
+        at_most=Severity.WARNING,
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gyrecheck.model.finding import Severity, State
 from gyrecheck.model.snapshot import Place
 from gyrecheck.verdict.accounts import Account
-from gyrecheck.verdict.flows import Flow
+from gyrecheck.verdict.flows import most_between
 from gyrecheck.verdict.ruling import Because, Docket, count, share
 from gyrecheck.verdict.view import View, last_move
 
@@ -42,12 +42,44 @@ def _zero(run: View, docket: Docket) -> None:
     what = f"0 of {count(sampled.last)} sampled are reported as consumed: `{taken.name}` is 0 in all {readings} readings"
     places = [Because(taken.last_place, "last reading"), Because(taken.first_place, "first reading")]
     if updates is not None and updates.last > 0:
-        docket.add("GYR503", State.BROKEN, f"{what}, though {count(updates.last)} updates are counted: the counter is not wired, or updates run on other data", quantity=taken.name, value=0, unit=taken.unit.value, first=taken.first_place, because=places, hint="count what the update really took", at_most=Severity.WARNING)
+        docket.add(
+            "GYR503",
+            State.BROKEN,
+            f"{what}, though {count(updates.last)} updates are counted: the counter is not wired, or updates run on other data",
+            quantity=taken.name,
+            value=0,
+            unit=taken.unit.value,
+            first=taken.first_place,
+            because=places,
+            hint="count what the update really took",
+            at_most=Severity.WARNING,
+        )
     elif updates is not None or run.series("left"):
-        docket.add("GYR503", State.BROKEN, f"{what}: nothing is trained", quantity=taken.name, value=0, unit=taken.unit.value, first=taken.first_place, because=places, hint="follow the diagnosis below in its order; a longer timeout only hides it")
+        docket.add(
+            "GYR503",
+            State.BROKEN,
+            f"{what}: nothing is trained",
+            quantity=taken.name,
+            value=0,
+            unit=taken.unit.value,
+            first=taken.first_place,
+            because=places,
+            hint="follow the diagnosis below in its order; a longer timeout only hides it",
+        )
     else:
         tell = " although losses move" if learner else " and no learner statistics are in the log"
-        docket.add("GYR503", State.BROKEN, f"{what}{tell}: either no learning takes place or the counter is not wired; the log alone cannot tell", quantity=taken.name, value=0, unit=taken.unit.value, first=taken.first_place, because=places, hint="log the learner's own step count, or run it under `gyrecheck run`", at_most=Severity.WARNING)
+        docket.add(
+            "GYR503",
+            State.BROKEN,
+            f"{what}{tell}: either no learning takes place or the counter is not wired; the log alone cannot tell",
+            quantity=taken.name,
+            value=0,
+            unit=taken.unit.value,
+            first=taken.first_place,
+            because=places,
+            hint="log the learner's own step count, or run it under `gyrecheck run`",
+            at_most=Severity.WARNING,
+        )
 
 
 def _drops(run: View, account: Account, docket: Docket) -> None:
@@ -61,7 +93,15 @@ def _drops(run: View, account: Account, docket: Docket) -> None:
         if reason in _NO_WASTE and account.mode == "replay":
             continue
         if reason in _ANNOUNCED and (run.snapshot.marked("tail") or len(flow.orders) == 1):
-            docket.add("GYR511", State.HOLDS, f"{count(flow.last)} {reason} ({share(flow.last, sampled.last)}), announced at the end of the run", quantity=f"dropped_{reason}", value=flow.last, because=[flow.last_place], at_most=Severity.NOTE)
+            docket.add(
+                "GYR511",
+                State.HOLDS,
+                f"{count(flow.last)} {reason} ({share(flow.last, sampled.last)}), announced at the end of the run",
+                quantity=f"dropped_{reason}",
+                value=flow.last,
+                because=[flow.last_place],
+                at_most=Severity.NOTE,
+            )
             continue
         taken = account.taken.last if account.taken else None
         late_taken = account.taken is not None and last_move(account.taken) > flow.first_order and taken
@@ -70,18 +110,49 @@ def _drops(run: View, account: Account, docket: Docket) -> None:
             limit = run.setting("max_age")
             why = f"; {age[0].name} {count(age[0].low)} to {count(age[0].high)}" if age else ""
             why += f", limit {count(limit.last)}" if limit else ""
-            docket.add("GYR506", State.BROKEN, f"the consumer's filter refuses {share(flow.last, sampled.last)}: {count(flow.last)} of {count(sampled.last)} dropped as {reason}, {count(taken or 0)} taken{why}", quantity=f"dropped_{reason}_share", value=round(part, 4), first=flow.first_place, because=[Because(flow.last_place, f"{flow.name}"), Because(sampled.last_place, sampled.name)], hint=_filter_hint(reason))
+            docket.add(
+                "GYR506",
+                State.BROKEN,
+                (
+                    f"the consumer's filter refuses {share(flow.last, sampled.last)}: {count(flow.last)} of "
+                    f"{count(sampled.last)} dropped as {reason}, {count(taken or 0)} taken{why}"
+                ),
+                quantity=f"dropped_{reason}_share",
+                value=round(part, 4),
+                first=flow.first_place,
+                because=[Because(flow.last_place, f"{flow.name}"), Because(sampled.last_place, sampled.name)],
+                hint=_filter_hint(reason),
+            )
         elif part > thresholds.drops_high and (sampled.last >= least or len(flow.orders) >= 5):
             reward = next((s for s in run.series("reward", least=2) if 0 < s.high <= 1.0), None)
             solved = reward is not None and sum(reward.values) / len(reward) >= thresholds.reward_saturated
             closed = any(b.account is account and b.good(b.rows[-1]) for b in run.balances)
             tail = ", all accounted for" if closed else ""
             per = len(flow.orders)
-            effective = f"; a step trains on about {count(round((taken or 0) / per))} of {count(round(sampled.last / per))}" if taken and per > 1 and not sampled.cumulative else ""
-            text = f"{share(flow.last, sampled.last)} of what is sampled is dropped ({flow.name}: {count(flow.last)} of {count(sampled.last)}{tail}){effective}"
+            effective = (
+                f"; a step trains on about {count(round((taken or 0) / per))} of {count(round(sampled.last / per))}"
+                if taken and per > 1 and not sampled.cumulative
+                else ""
+            )
+            text = (
+                f"{share(flow.last, sampled.last)} of what is sampled is dropped ({flow.name}: {count(flow.last)} of "
+                f"{count(sampled.last)}{tail}){effective}"
+            )
             if solved and reward is not None:
                 text += f"; {reward.name} is {reward.last:.3g}: the task is nearly solved"
-            docket.add("GYR511", State.BROKEN, text, quantity=f"dropped_{reason}_share", value=round(part, 4), first=flow.first_place, because=[Because(flow.last_place, flow.name)], hint="sample harder tasks, or count on the smaller batch" if reason == "filter" else "slow sampling down or train faster; dropping is no speed-up", at_most=Severity.WARNING)
+            docket.add(
+                "GYR511",
+                State.BROKEN,
+                text,
+                quantity=f"dropped_{reason}_share",
+                value=round(part, 4),
+                first=flow.first_place,
+                because=[Because(flow.last_place, flow.name)],
+                hint="sample harder tasks, or count on the smaller batch"
+                if reason == "filter"
+                else "slow sampling down or train faster; dropping is no speed-up",
+                at_most=Severity.WARNING,
+            )
 
 
 def _filter_hint(reason: str) -> str:
@@ -98,15 +169,48 @@ def _outrun(run: View, account: Account, docket: Docket) -> None:
     seconds = run.snapshot.seconds
     per = f" ({sampled.last / seconds:.3g}/s in, {taken.last / seconds:.3g}/s out)" if seconds and seconds > 1 else ""
     least = thresholds.outrun_share if seconds and seconds >= 60 else thresholds.outrun_untimed
-    if stale > least * sampled.last and sampled.last > thresholds.outrun_rate * taken.last and stale <= thresholds.drops_high * sampled.last:
-        docket.add("GYR508", State.BROKEN, f"production outruns consumption{per}: {count(sampled.last)} sampled, {count(taken.last)} taken, {share(stale, sampled.last)} dropped as stale", quantity="dropped_stale_share", value=round(stale / sampled.last, 4), because=[sampled.last_place, taken.last_place], hint="fewer samplers, or more consumption per version", at_most=Severity.WARNING)
+    if (
+        stale > least * sampled.last
+        and sampled.last > thresholds.outrun_rate * taken.last
+        and stale <= thresholds.drops_high * sampled.last
+    ):
+        docket.add(
+            "GYR508",
+            State.BROKEN,
+            (
+                f"production outruns consumption{per}: {count(sampled.last)} sampled, {count(taken.last)} taken, "
+                f"{share(stale, sampled.last)} dropped as stale"
+            ),
+            quantity="dropped_stale_share",
+            value=round(stale / sampled.last, 4),
+            because=[sampled.last_place, taken.last_place],
+            hint="fewer samplers, or more consumption per version",
+            at_most=Severity.WARNING,
+        )
         return
     left = account.left
     if left is None or len(left.values) < 6 or run.snapshot.marked("throttled") or run.setting("capacity"):
         return
-    rises = sum(b > a for a, b in zip(left.values, left.values[1:]))  # noqa: B905, RUF007
-    if run.snapshot.of("max_age") and rises >= 0.7 * (len(left.values) - 1) and left.last > 3 * max(left.values[len(left.values) // 4], 1) and left.last > taken.last / max(len(taken.orders), 1) * 2:
-        docket.add("GYR508", State.BROKEN, f"the buffer only fills{per}: `{left.name}` {count(left.values[0])} to {count(left.last)}, {count(sampled.last)} sampled, {count(taken.last)} taken", quantity=left.name, value=left.last, because=[left.last_place], hint="the surplus is never used: sample less, or bound the buffer", at_most=Severity.NOTE)
+    rises = sum(b > a for a, b in zip(left.values, left.values[1:]))  # noqa: B905
+    if (
+        run.snapshot.of("max_age")
+        and rises >= 0.7 * (len(left.values) - 1)
+        and left.last > 3 * max(left.values[len(left.values) // 4], 1)
+        and left.last > taken.last / max(len(taken.orders), 1) * 2
+    ):
+        docket.add(
+            "GYR508",
+            State.BROKEN,
+            (
+                f"the buffer only fills{per}: `{left.name}` {count(left.values[0])} to {count(left.last)}, "
+                f"{count(sampled.last)} sampled, {count(taken.last)} taken"
+            ),
+            quantity=left.name,
+            value=left.last,
+            because=[left.last_place],
+            hint="the surplus is never used: sample less, or bound the buffer",
+            at_most=Severity.NOTE,
+        )
 
 
 def _turnover(run: View, account: Account, docket: Docket) -> None:
@@ -120,7 +224,15 @@ def _turnover(run: View, account: Account, docket: Docket) -> None:
     measured = total / sampled.last
     off = docket.rules.thresholds.turnover_off
     if measured > off * declared.last or measured * off < declared.last:
-        docket.add("GYR509", State.BROKEN, f"each is used {measured:.3g} times, {declared.name} says {count(declared.last)}", quantity="reuse", value=round(measured, 3), because=[drawn.last_place, declared.first_place], hint="compare the update's batch count with what was configured")
+        docket.add(
+            "GYR509",
+            State.BROKEN,
+            f"each is used {measured:.3g} times, {declared.name} says {count(declared.last)}",
+            quantity="reuse",
+            value=round(measured, 3),
+            because=[drawn.last_place, declared.first_place],
+            hint="compare the update's batch count with what was configured",
+        )
 
 
 def _stopped(run: View, docket: Docket) -> None:
@@ -137,7 +249,7 @@ def _stopped(run: View, docket: Docket) -> None:
         steps = [o for o, a, b in zip(flow.orders[1:], flow.values, flow.values[1:]) if b > a]  # noqa: B905
         if len(steps) < 2:
             continue
-        usual = max((sum(a < o <= b for o in moves) for a, b in zip(steps, steps[1:])), default=1)  # noqa: B905, RUF007
+        usual = most_between(moves, steps)
         told = sum(o > stop for o in flow.orders)
         if len(after) < 5 or len(after) <= 3 * max(usual, 1) or len(after) * 5 < len(moves) or run.snapshot.marked("trainer_finished"):
             continue
@@ -145,7 +257,17 @@ def _stopped(run: View, docket: Docket) -> None:
             continue
         place = flow.place_at(stop)
         more = sampled.last - (sampled.at(stop) or 0.0)
-        docket.add("GYR520", State.BROKEN, f"{word} stop at {count(flow.last)} (line {place.line}) while {count(more)} more are sampled", quantity=flow.name, value=flow.last, unit=flow.unit.value, first=place, because=[Because(place, "last progress"), Because(sampled.last_place, "sampling goes on")], hint="a live process is no live link: look at what the trainer waits for")
+        docket.add(
+            "GYR520",
+            State.BROKEN,
+            f"{word} stop at {count(flow.last)} (line {place.line}) while {count(more)} more are sampled",
+            quantity=flow.name,
+            value=flow.last,
+            unit=flow.unit.value,
+            first=place,
+            because=[Because(place, "last progress"), Because(sampled.last_place, "sampling goes on")],
+            hint="a live process is no live link: look at what the trainer waits for",
+        )
         return
 
 
@@ -158,4 +280,12 @@ def _throttled(run: View, docket: Docket) -> None:
         return
     if len(marks) >= 2 or full:
         at: list[Because | Place] = [marks[0].place] if marks else [left[0].last_place]
-        docket.add("GYR519", State.HOLDS, "sampling is held back by a full buffer: training sets the pace, which is no fault", quantity="left", value=left[0].last if left else None, because=at, at_most=Severity.NOTE)
+        docket.add(
+            "GYR519",
+            State.HOLDS,
+            "sampling is held back by a full buffer: training sets the pace, which is no fault",
+            quantity="left",
+            value=left[0].last if left else None,
+            because=at,
+            at_most=Severity.NOTE,
+        )

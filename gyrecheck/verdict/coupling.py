@@ -6,6 +6,8 @@ Alternation is the share of neighbouring call lines that belong to different sid
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from gyrecheck.model.finding import State
 from gyrecheck.model.snapshot import Snapshot
 from gyrecheck.verdict.ruling import Because, Docket
@@ -27,12 +29,32 @@ def judge_coupling(run: View, docket: Docket) -> None:
     if turns is None:
         one_to_one = abs(ratio - 1) <= t.coupling_ratio
         if one_to_one:
-            docket.add("GYR501", State.UNDECIDED, f"coupling: {text}, but single calls are not logged, so turns cannot be told", quantity="ratio", value=round(ratio, 4), because=[samples.last_place, updates.last_place], hint="log each call, or use gyrecheck run")
+            docket.add(
+                "GYR501",
+                State.UNDECIDED,
+                f"coupling: {text}, but single calls are not logged, so turns cannot be told",
+                quantity="ratio",
+                value=round(ratio, 4),
+                because=[samples.last_place, updates.last_place],
+                hint="log each call, or use gyrecheck run",
+            )
         else:
             docket.add("GYR501", State.HOLDS, f"coupling: {text}: independent", quantity="ratio", value=round(ratio, 4))
         return
     if abs(ratio - 1) <= t.coupling_ratio and turns >= t.coupling_alternation:
-        docket.add("GYR501", State.BROKEN, f"sample and update calls grow one to one and in turns: ratio {ratio:.2f} : 1 (alarm within {t.coupling_ratio:.0%} of 1), alternation {turns:.2f} (alarm from {t.coupling_alternation})", quantity="ratio", value=round(ratio, 4), first=updates.first_place, because=[Because(samples.last_place, "sample calls"), Because(updates.last_place, "update calls")], hint="put a carrier between the sides: each its own entry point and its own pace")
+        docket.add(
+            "GYR501",
+            State.BROKEN,
+            (
+                f"sample and update calls grow one to one and in turns: ratio {ratio:.2f} : 1 (alarm within "
+                f"{t.coupling_ratio:.0%} of 1), alternation {turns:.2f} (alarm from {t.coupling_alternation})"
+            ),
+            quantity="ratio",
+            value=round(ratio, 4),
+            first=updates.first_place,
+            because=[Because(samples.last_place, "sample calls"), Because(updates.last_place, "update calls")],
+            hint="put a carrier between the sides: each its own entry point and its own pace",
+        )
         return
     docket.add("GYR501", State.HOLDS, f"coupling: {text}, alternation {turns:.2f}: independent", quantity="ratio", value=round(ratio, 4))
 
@@ -51,5 +73,5 @@ def alternation(snapshot: Snapshot) -> float | None:
     if any(lines[side] < 0.8 * counted[side] for side in (0, 1)) or len(calls) < 3:
         return None
     calls.sort()
-    changes = sum(a[1] != b[1] for a, b in zip(calls, calls[1:]))  # noqa: B905, RUF007
+    changes = sum(a[1] != b[1] for a, b in pairwise(calls))
     return changes / (len(calls) - 1)

@@ -62,7 +62,17 @@ def judge_diagnosis(run: View, ladder: Ladder, docket: Docket) -> None:
         return  # a log of the training side alone: nothing says that sampling failed
     where = worst.place
     because = [Because(where, named)] if where else []
-    docket.add(ladder.code, State.BROKEN, f"nothing trains: {named}: {worst.message}", quantity=named.replace(" ", "_"), first=where, because=because, steps=steps, hint="mend the first failing cause; a longer timeout only hides it", at_most=None if run.taken is not None or run.updates is not None else Severity.WARNING)
+    docket.add(
+        ladder.code,
+        State.BROKEN,
+        f"nothing trains: {named}: {worst.message}",
+        quantity=named.replace(" ", "_"),
+        first=where,
+        because=because,
+        steps=steps,
+        hint="mend the first failing cause; a longer timeout only hides it",
+        at_most=None if run.taken is not None or run.updates is not None else Severity.WARNING,
+    )
 
 
 def _sampled(run: View, _: float) -> Checked:
@@ -98,7 +108,10 @@ def _train_steps(run: View, _: float) -> Checked:
 def _carrier(run: View, _: float) -> Checked:
     written, read = run.series("written"), run.series("read")
     if written and read:
-        put, got = max(written[0].last, written[0].total if written[0].falls else 0), max(read[0].last, read[0].total if read[0].falls else 0)
+        put, got = (
+            max(written[0].last, written[0].total if written[0].falls else 0),
+            max(read[0].last, read[0].total if read[0].falls else 0),
+        )
         return Checked("FAIL" if put > 0 and got == 0 else "pass", f"{count(put)} written, {count(got)} read", read[0].last_place)
     knocks = run.snapshot.marked("connecting")
     if knocks and not run.snapshot.marked("connected"):
@@ -125,7 +138,10 @@ def _filter(run: View, filter_all: float) -> Checked:
         return Checked("undecided", "no count of drops")
     worst = max(account.drops, key=lambda f: f.last)
     part = worst.last / account.sampled.last
-    text = f"{count(worst.last)} of {count(account.sampled.last)} dropped ({share(worst.last, account.sampled.last)}), reason={worst.reason or 'not said'}"
+    text = (
+        f"{count(worst.last)} of {count(account.sampled.last)} dropped ({share(worst.last, account.sampled.last)}), "
+        f"reason={worst.reason or 'not said'}"
+    )
     return Checked("FAIL" if part >= filter_all else "pass", text, worst.last_place)
 
 

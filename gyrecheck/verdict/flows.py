@@ -9,6 +9,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from gyrecheck.model.events import Unit
 from gyrecheck.model.snapshot import Place, Series
@@ -148,7 +149,7 @@ def _growth(series: Series, restarts: Sequence[int]) -> int:
 
 def _steady(series: Series) -> bool:
     """Whether the increments are of one size (a running total), not the values (counts that wander upwards)."""
-    steps = [b - a for a, b in zip(series.values, series.values[1:]) if b > a]  # noqa: B905, RUF007
+    steps = [b - a for a, b in zip(series.values, series.values[1:]) if b > a]  # noqa: B905
     if len(steps) < 2:
         return True
     mean = sum(steps) / len(steps)
@@ -160,14 +161,14 @@ def _allowed(series: Series, restarts: Sequence[int]) -> int:
     """Falls that restarts explain: each mark one; few falls to near zero explain themselves when all else rises evenly."""
     marks = sum(series.orders[0] < order <= series.orders[-1] for order in restarts)
     step = _usual_step(series.values)
-    resets = sum(_anew(a, b, step) for a, b in zip(series.values, series.values[1:]))  # noqa: B905, RUF007
+    resets = sum(_anew(a, b, step) for a, b in zip(series.values, series.values[1:]))  # noqa: B905
     unmarked = resets if resets == series.falls and series.rises >= 4 * series.falls and _steady(series) else 0
     return max(min(marks, series.falls), unmarked)
 
 
 def _usual_step(values: Sequence[float]) -> float:
     """The median increment."""
-    steps = sorted(b - a for a, b in zip(values, values[1:]) if b > a)  # noqa: B905, RUF007
+    steps = sorted(b - a for a, b in pairwise(values) if b > a)
     return steps[len(steps) // 2] if steps else 0.0
 
 
@@ -192,7 +193,9 @@ def _decide(members: list[Series], groups: dict[tuple[str, int], _Evidence], res
         return False, "per step: it never grows"
     first, last = members[0].first, max(one.last for one in members)
     steps = max(one.count for one in members) - 1
-    return (True, "a running total: it only grows") if last >= first + steps and last >= 1.5 * first else (False, "per step: it hardly grows")
+    return (
+        (True, "a running total: it only grows") if last >= first + steps and last >= 1.5 * first else (False, "per step: it hardly grows")
+    )
 
 
 def _flow(members: list[Series], *, cumulative: bool, why: str, level: bool) -> Flow:
@@ -212,7 +215,22 @@ def _flow(members: list[Series], *, cumulative: bool, why: str, level: bool) -> 
     key = members[0].key
     resets = tuple(sorted({order for _, _, found in curves for order in found}))
     exact = all(one.thinned == 1 for one in members)
-    return Flow(key.name, key.term, key.unit, key.reason, key.stream, cumulative, why, orders, values, resets, tuple(members), key.part, key.sure, exact)
+    return Flow(
+        key.name,
+        key.term,
+        key.unit,
+        key.reason,
+        key.stream,
+        cumulative,
+        why,
+        orders,
+        values,
+        resets,
+        tuple(members),
+        key.part,
+        key.sure,
+        exact,
+    )
 
 
 def _same_counter(members: list[Series]) -> bool:
@@ -255,7 +273,9 @@ def _curve(chain: list[Series], *, cumulative: bool, level: bool) -> Curve:
 def _sum(curves: list[Curve]) -> tuple[list[int], list[float]]:
     if len(curves) == 1:
         return curves[0][0], curves[0][1]
-    changes = sorted((order, which, value) for which, (orders, values, _) in enumerate(curves) for order, value in zip(orders, values, strict=True))
+    changes = sorted(
+        (order, which, value) for which, (orders, values, _) in enumerate(curves) for order, value in zip(orders, values, strict=True)
+    )
     now = [0.0] * len(curves)
     out_orders: list[int] = []
     out_values: list[float] = []
@@ -275,3 +295,9 @@ def last_move(flow: Flow) -> int:
         if flow.values[at] != flow.values[at - 1]:
             return flow.orders[at]
     return flow.orders[0]
+
+
+def most_between(events: Sequence[int], edges: Sequence[int]) -> int:
+    """The largest number of `events` that lie between two neighbouring `edges` (both sorted); 0 with less than two edges."""
+    marks = [bisect_right(events, edge) for edge in edges]
+    return max((b - a for a, b in pairwise(marks)), default=0)

@@ -49,7 +49,16 @@ def judge_processes(run: View, docket: Docket) -> None:
     if docket.rules.topology == "decoupled" and sampling and training and sampling == training and len(sampling) == 1:
         pid = next(iter(sampling))
         place = next(s.first_place for s in run.snapshot.series if s.pid == pid)
-        docket.add("GYR601", State.BROKEN, f"declared decoupled, but one process ({pid}) writes both sides' lines", quantity="processes", value=1, first=place, because=[place], hint="give each side its own entry point, or declare the topology colocated or synchronous")
+        docket.add(
+            "GYR601",
+            State.BROKEN,
+            f"declared decoupled, but one process ({pid}) writes both sides' lines",
+            quantity="processes",
+            value=1,
+            first=place,
+            because=[place],
+            hint="give each side its own entry point, or declare the topology colocated or synchronous",
+        )
     _foreign(run, docket)
 
 
@@ -64,7 +73,16 @@ def _foreign(run: View, docket: Docket) -> None:
             series = found[0]
             names = ", ".join(f"`{s.name}`" for s in found[:3])
             who = f"pid {process.pid}" if process.pid else process.path
-            docket.add("GYR104", State.BROKEN, f"{names} in the sampling side's log ({who}): a training number where no training belongs", quantity=series.name, value=series.last, first=series.first_place, because=[Because(series.first_place, "first")], hint="see why the sampler knows it: gyrecheck lint, GYR101 and GYR102")
+            docket.add(
+                "GYR104",
+                State.BROKEN,
+                f"{names} in the sampling side's log ({who}): a training number where no training belongs",
+                quantity=series.name,
+                value=series.last,
+                first=series.first_place,
+                because=[Because(series.first_place, "first")],
+                hint="see why the sampler knows it: gyrecheck lint, GYR101 and GYR102",
+            )
 
 
 def _belongs(path: str, pid: int, process: ProcessSeen) -> bool:

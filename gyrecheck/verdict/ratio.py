@@ -7,6 +7,8 @@ in the engine is stale, not the policy.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from gyrecheck.model.finding import Severity, State
 from gyrecheck.model.snapshot import Series
 from gyrecheck.verdict.ruling import Because, Docket, count
@@ -37,25 +39,57 @@ def _saw_tooth(run: View, docket: Docket) -> bool:
             if len(part) < 4:
                 continue
             start, end = sum(part[:2]) / 2, sum(part[-2:]) / 2
-            rises = sum(b > a for a, b in zip(part, part[1:]))  # noqa: B905, RUF007
+            rises = sum(b > a for a, b in pairwise(part))
             climbs.append((low, high, opener, start, end, start > 0 and end >= t.gap_climb * start and rises >= 0.6 * (len(part) - 1)))
         teeth = [
-            (a, b) for a, b in zip(climbs, climbs[1:])  # noqa: B905, RUF007
+            (a, b) for a, b in pairwise(climbs)
             if a[5] and far[b[0]] <= t.gap_drop * a[4] and (b[5] or len(climbs) == 2)
         ]  # fmt: skip
         if teeth:
             (low, high, _, start, end, _), after = teeth[0]
             per = (end - start) / max(high - low - 2, 1)
             opener = after[2]
-            because = [Because(series.place(low), "start"), Because(series.place(high - 1), "before the restart"), Because(series.place(after[0]), "after it")]
+            because = [
+                Because(series.place(low), "start"),
+                Because(series.place(high - 1), "before the restart"),
+                Because(series.place(after[0]), "after it"),
+            ]
             because += [Because(opener.place, "restart")] if opener else []
-            what = f"`{series.name}` climbs from {count(series.values[low])} to {count(series.values[high - 1])} (about {per:.2g} a reading), is back at {count(series.values[after[0]])} after the restart, and climbs again: a saw-tooth tied to the engine's lifetime, not to training"
-            docket.add("GYR417", State.BROKEN, what, quantity=series.name, value=series.values[high - 1], first=series.place(low), because=because, hint="something in the engine outlives a weight update (prefix or key/value cache, a weight copy): clear it at each refit")
+            what = (
+                f"`{series.name}` climbs from {count(series.values[low])} to {count(series.values[high - 1])} (about "
+                f"{per:.2g} a reading), is back at {count(series.values[after[0]])} after the restart, and climbs again: "
+                "a saw-tooth tied to the engine's lifetime, not to training"
+            )
+            docket.add(
+                "GYR417",
+                State.BROKEN,
+                what,
+                quantity=series.name,
+                value=series.values[high - 1],
+                first=series.place(low),
+                because=because,
+                hint=(
+                    "something in the engine outlives a weight update (prefix or key/value cache, a weight copy): clear it at each refit"
+                ),
+            )
             return True
         if climbs and climbs[-1][5] and series.key.term == "logp_gap" and len(climbs) == 1:
             low, high, _, start, end, _ = climbs[0]
-            what = f"`{series.name}` climbs from {count(series.values[low])} to {count(series.values[high - 1])} over {high - low} readings and does not come back"
-            docket.add("GYR417", State.BROKEN, what, quantity=series.name, value=series.values[high - 1], first=series.place(low), because=[series.place(low), series.place(high - 1)], hint="restart the sampling engine alone: if the gap falls back, the engine is stale and not the policy", at_most=Severity.WARNING)
+            what = (
+                f"`{series.name}` climbs from {count(series.values[low])} to {count(series.values[high - 1])} over "
+                f"{high - low} readings and does not come back"
+            )
+            docket.add(
+                "GYR417",
+                State.BROKEN,
+                what,
+                quantity=series.name,
+                value=series.values[high - 1],
+                first=series.place(low),
+                because=[series.place(low), series.place(high - 1)],
+                hint="restart the sampling engine alone: if the gap falls back, the engine is stale and not the policy",
+                at_most=Severity.WARNING,
+            )
             return True
     return False
 
@@ -75,10 +109,29 @@ def _off(run: View, docket: Docket) -> None:
         if ages and max(ages) == 0:
             what, cap = f"`{series.name}` is {mean:.3g} on average at age 0: with the recorded weights it must be 1", None
         elif ages:
-            what, cap = f"`{series.name}` is {mean:.3g} on average at ages up to {count(max(ages))}: drift, or a wrong version tag", Severity.NOTE
+            what, cap = (
+                f"`{series.name}` is {mean:.3g} on average at ages up to {count(max(ages))}: drift, or a wrong version tag",
+                Severity.NOTE,
+            )
         else:
-            what, cap = f"`{series.name}` is {mean:.3g} on average ({len(off)} of {len(series)} readings more than {t.ratio_off:.0%} off 1); no age is logged, so drift and a wrong tag cannot be told apart", Severity.WARNING
-        docket.add("GYR402", State.BROKEN, what, quantity=series.name, value=round(mean, 4), first=series.place(off[0]), because=[series.place(off[0]), series.place(off[-1])], hint="replay a batch with the recorded version's weights: gyrecheck handoff check --weights", at_most=cap)
+            what, cap = (
+                (
+                    f"`{series.name}` is {mean:.3g} on average ({len(off)} of {len(series)} readings more than "
+                    f"{t.ratio_off:.0%} off 1); no age is logged, so drift and a wrong tag cannot be told apart"
+                ),
+                Severity.WARNING,
+            )
+        docket.add(
+            "GYR402",
+            State.BROKEN,
+            what,
+            quantity=series.name,
+            value=round(mean, 4),
+            first=series.place(off[0]),
+            because=[series.place(off[0]), series.place(off[-1])],
+            hint="replay a batch with the recorded version's weights: gyrecheck handoff check --weights",
+            at_most=cap,
+        )
         return
 
 
@@ -90,5 +143,17 @@ def _exact(run: View, docket: Docket) -> None:
         return
     for series in run.series("ratio", least=t.ratio_readings):
         if all(abs(v - 1.0) <= t.ratio_exact for v in series.values):
-            docket.add("GYR407", State.BROKEN, f"`{series.name}` is exactly 1 in all {series.count} readings although the data is up to {count(max(ages))} old: the denominator comes from the current policy, so staleness cannot show", quantity=series.name, value=1, first=series.first_place, because=[series.first_place, series.last_place], hint="divide by the log-probability recorded when the action was sampled")
+            docket.add(
+                "GYR407",
+                State.BROKEN,
+                (
+                    f"`{series.name}` is exactly 1 in all {series.count} readings although the data is up to "
+                    f"{count(max(ages))} old: the denominator comes from the current policy, so staleness cannot show"
+                ),
+                quantity=series.name,
+                value=1,
+                first=series.first_place,
+                because=[series.first_place, series.last_place],
+                hint="divide by the log-probability recorded when the action was sampled",
+            )
             return

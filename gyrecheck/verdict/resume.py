@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from gyrecheck.model.finding import Severity, State
 from gyrecheck.model.snapshot import Series
 from gyrecheck.verdict.flows import Flow
@@ -23,7 +25,17 @@ def judge_resume(run: View, docket: Docket) -> None:
         at = again.place_at(next(o for o, v in zip(again.orders, again.values, strict=True) if v > 0))
         restart = next(iter(run.restarts), None)
         because = [Because(again.last_place, again.name), *([Because(restart.place, "restart")] if restart else [])]
-        docket.add("GYR510", State.BROKEN, f"{count(repeated)} are used a second time (`{again.name}`), first at line {at.line}" + (", after the restart" if restart and restart.place.line <= at.line else ""), quantity=again.name, value=repeated, first=at, because=because, hint="make the id of what is consumed part of the checkpoint, and skip what is known")
+        docket.add(
+            "GYR510",
+            State.BROKEN,
+            f"{count(repeated)} are used a second time (`{again.name}`), first at line {at.line}"
+            + (", after the restart" if restart and restart.place.line <= at.line else ""),
+            quantity=again.name,
+            value=repeated,
+            first=at,
+            because=because,
+            hint="make the id of what is consumed part of the checkpoint, and skip what is known",
+        )
 
 
 def _handled(run: View) -> Flow | None:
@@ -39,7 +51,19 @@ def _handled(run: View) -> Flow | None:
     orders = sorted({o for f in parts for o in f.orders})
     values = [sum(f.at(o) or 0.0 for f in parts) for o in orders]
     first = account.taken
-    return Flow("trained and discarded", "done", first.unit, "", first.stream, True, "", orders, values, (), tuple(s for f in parts for s in f.series))
+    return Flow(
+        "trained and discarded",
+        "done",
+        first.unit,
+        "",
+        first.stream,
+        True,
+        "",
+        orders,
+        values,
+        (),
+        tuple(s for f in parts for s in f.series),
+    )
 
 
 def _pinned(run: View, handled: Flow, again: Flow | None, docket: Docket) -> bool:
@@ -48,12 +72,12 @@ def _pinned(run: View, handled: Flow, again: Flow | None, docket: Docket) -> boo
         since = moves[-1] if moves else 0
         stand = cursor.values[since]
         steps = [o for o, a, b in zip(handled.orders[1:], handled.values, handled.values[1:]) if b > a]  # noqa: B905
-        told = [o for o in cursor.orders[since:]]
+        told = list(cursor.orders[since:])
         during = [o for o in steps if told[0] < o <= told[-1]]
         done = max((v for o, v in zip(handled.orders, handled.values, strict=True) if o <= told[-1]), default=0.0)
         if len(told) < 4 or len(during) < 3 or done <= stand:
             continue
-        gaps = [b - a for a, b in zip(moves, moves[1:])]  # noqa: B905, RUF007
+        gaps = [b - a for a, b in pairwise(moves)]
         if gaps and len(told) <= 3 * max(gaps):
             continue
         resumed = next((s for s in run.series("resumed_at") if s.last == stand), None)
@@ -64,9 +88,23 @@ def _pinned(run: View, handled: Flow, again: Flow | None, docket: Docket) -> boo
             because.append(Because(resumed.first_place, "resumed from it"))
         if repeated and again is not None:
             because.append(Because(again.first_place, again.name))
-        what = f"`{cursor.name}` stands at {count(stand)} from line {place.line} on while {count(done)} are done: a resume repeats {count(done - stand)}"
+        what = (
+            f"`{cursor.name}` stands at {count(stand)} from line {place.line} on while {count(done)} are done: a resume "
+            f"repeats {count(done - stand)}"
+        )
         what += f"; after the restart {count(repeated)} are trained a second time" if repeated else ""
-        docket.add("GYR512", State.BROKEN, what, quantity=cursor.name.replace(" ", "_"), value=stand, unit=handled.unit.value, first=place, because=because, hint="move the cursor past what was trained and what was discarded alike", at_most=None if resumed is not None or repeated else Severity.WARNING)
+        docket.add(
+            "GYR512",
+            State.BROKEN,
+            what,
+            quantity=cursor.name.replace(" ", "_"),
+            value=stand,
+            unit=handled.unit.value,
+            first=place,
+            because=because,
+            hint="move the cursor past what was trained and what was discarded alike",
+            at_most=None if resumed is not None or repeated else Severity.WARNING,
+        )
         return True
     return False
 
@@ -80,7 +118,16 @@ def _jump(run: View, handled: Flow, resumed: Series, repeated: float, docket: Do
     if cursors[0].values[max(cursors[0].index(resumed.orders[0]), 0)] == resumed.first == before:
         return
     if resumed.first < before and repeated > 0:
-        docket.add("GYR512", State.BROKEN, f"resumed at {count(resumed.first)} although {count(before)} were done: {count(before - resumed.first)} are repeated", quantity=resumed.name.replace(" ", "_"), value=resumed.first, first=resumed.first_place, because=[resumed.first_place], hint="save the cursor with what it counts")
+        docket.add(
+            "GYR512",
+            State.BROKEN,
+            (f"resumed at {count(resumed.first)} although {count(before)} were done: {count(before - resumed.first)} are repeated"),
+            quantity=resumed.name.replace(" ", "_"),
+            value=resumed.first,
+            first=resumed.first_place,
+            because=[resumed.first_place],
+            hint="save the cursor with what it counts",
+        )
 
 
 def runs_in_log(run: View) -> tuple[str, ...]:
@@ -88,12 +135,27 @@ def runs_in_log(run: View) -> tuple[str, ...]:
     out = []
     for account in run.accounts:
         if account.segments > 1 and account.segment > 1 and account.sampled is not None:
-            place = account.sampled.place_at(account.low + 1) if account.sampled.orders[0] <= account.low + 1 else account.sampled.place_at(account.sampled.orders[0])
-            before = next((a for a in run.accounts if a.segment == account.segment - 1 and (a.unit, a.stream) == (account.unit, account.stream)), None)
-            rest = f"; the one before ended with {count(before.left.last)} left" if before is not None and before.left is not None and before.left.last else ""
-            out.append(f"All counters begin anew at line {place.line}: run {account.segment} of {account.segments} in this log, balanced on its own{rest}.")
-    for flow in (f for a in run.accounts[:1] for f in a.flows):
-        for order in flow.resets[:1]:
-            if run.accounts[0].segments == 1:
-                out.append(f"`{flow.name}` begins anew or goes back at line {flow.place_at(order).line}: totals go on from there.")
+            place = (
+                account.sampled.place_at(account.low + 1)
+                if account.sampled.orders[0] <= account.low + 1
+                else account.sampled.place_at(account.sampled.orders[0])
+            )
+            before = next(
+                (a for a in run.accounts if a.segment == account.segment - 1 and (a.unit, a.stream) == (account.unit, account.stream)), None
+            )
+            rest = (
+                f"; the one before ended with {count(before.left.last)} left"
+                if before is not None and before.left is not None and before.left.last
+                else ""
+            )
+            out.append(
+                f"All counters begin anew at line {place.line}: run {account.segment} of {account.segments} in this "
+                f"log, balanced on its own{rest}."
+            )
+    if run.accounts and run.accounts[0].segments == 1:
+        out += [
+            f"`{flow.name}` begins anew or goes back at line {flow.place_at(order).line}: totals go on from there."
+            for flow in run.accounts[0].flows
+            for order in flow.resets[:1]
+        ]
     return tuple(dict.fromkeys(out))

@@ -54,7 +54,7 @@ class Docket:
     verdicts: list[Verdict] = field(default_factory=list)
     not_judged: list[str] = field(default_factory=list)
 
-    def add(  # noqa: D417 - the names are a verdict's own
+    def add(
         self,
         code: str,
         state: State,

@@ -24,12 +24,47 @@ class _Rule:
 
 
 _RULES = (
-    _Rule("capacity", "learning_starts", "{a} {x} is below the learning start {y} ({b}): what is collected first is overwritten before any update can use it, or learning never starts", "raise the capacity above the learning start, or start earlier"),
-    _Rule("capacity", "batch_size", "{a} {x} is below one batch of {y} ({b}): the batch can never be filled", "raise the capacity or lower the batch"),
-    _Rule("batch_size", "minibatch_size", "{b} {y} is above the batch of {x} ({a}): no full minibatch can be cut from it", "lower the minibatch size"),
-    _Rule("total_steps", "learning_starts", "{b} {y} is not before the end of the run at {x} ({a}): no update ever runs", "start earlier or run longer", equal=True),
-    _Rule("total_steps", "warmup_steps", "{b} {y} is not below the run's {x} steps ({a}): the learning rate never reaches its value", "shorten the warm-up", equal=True),
-    _Rule("batch_size", "group_size", "{b} {y} is above the batch of {x} ({a}): no group fits in whole", "raise the batch or lower the group size"),
+    _Rule(
+        "capacity",
+        "learning_starts",
+        (
+            "{a} {x} is below the learning start {y} ({b}): what is collected first is overwritten before any update can "
+            "use it, or learning never starts"
+        ),
+        "raise the capacity above the learning start, or start earlier",
+    ),
+    _Rule(
+        "capacity",
+        "batch_size",
+        "{a} {x} is below one batch of {y} ({b}): the batch can never be filled",
+        "raise the capacity or lower the batch",
+    ),
+    _Rule(
+        "batch_size",
+        "minibatch_size",
+        "{b} {y} is above the batch of {x} ({a}): no full minibatch can be cut from it",
+        "lower the minibatch size",
+    ),
+    _Rule(
+        "total_steps",
+        "learning_starts",
+        "{b} {y} is not before the end of the run at {x} ({a}): no update ever runs",
+        "start earlier or run longer",
+        equal=True,
+    ),
+    _Rule(
+        "total_steps",
+        "warmup_steps",
+        "{b} {y} is not below the run's {x} steps ({a}): the learning rate never reaches its value",
+        "shorten the warm-up",
+        equal=True,
+    ),
+    _Rule(
+        "batch_size",
+        "group_size",
+        "{b} {y} is above the batch of {x} ({a}): no group fits in whole",
+        "raise the batch or lower the group size",
+    ),
 )
 
 
@@ -44,7 +79,16 @@ def judge_settings(run: View, docket: Docket) -> None:
             because = [Because(small.first_place, small.name)]
             if large.first_place.line != small.first_place.line:
                 because.append(Because(large.first_place, large.name))
-            docket.add("GYR514", State.BROKEN, what, quantity=small.name, value=small.last, first=small.first_place, because=because, hint=rule.hint)
+            docket.add(
+                "GYR514",
+                State.BROKEN,
+                what,
+                quantity=small.name,
+                value=small.last,
+                first=small.first_place,
+                because=because,
+                hint=rule.hint,
+            )
     _queue_deeper_than_age(run, docket)
     _before_first_update(run, docket)
 
@@ -62,7 +106,20 @@ def _queue_deeper_than_age(run: View, docket: Docket) -> None:
         return
     depth = capacity.last / batch.last
     if depth > limit.last + 1 and (main is None or main.mode == "queue"):
-        docket.add("GYR514", State.BROKEN, f"{capacity.name} {count(capacity.last)} holds {depth:.3g} batches, {limit.name} is {count(limit.last)}: what waits behind a full queue is too old when its turn comes", quantity=limit.name, value=limit.last, first=limit.first_place, because=[capacity.first_place, limit.first_place], hint="bound the queue at (limit + 1) batches", at_most=Severity.WARNING)
+        docket.add(
+            "GYR514",
+            State.BROKEN,
+            (
+                f"{capacity.name} {count(capacity.last)} holds {depth:.3g} batches, {limit.name} is {count(limit.last)}: "
+                "what waits behind a full queue is too old when its turn comes"
+            ),
+            quantity=limit.name,
+            value=limit.last,
+            first=limit.first_place,
+            because=[capacity.first_place, limit.first_place],
+            hint="bound the queue at (limit + 1) batches",
+            at_most=Severity.WARNING,
+        )
 
 
 def _before_first_update(run: View, docket: Docket) -> None:
@@ -83,4 +140,15 @@ def _before_first_update(run: View, docket: Docket) -> None:
         if part < 0.05:
             continue
         place = flow.place_at(idle)
-        docket.add("GYR513", State.BROKEN, f"{count(gone)} of the first {count(of)} are {flow.reason or 'dropped'} before the first update could use them", quantity=f"{flow.reason or 'dropped'}_before_first_update", value=gone, unit=main.unit.value, first=place, because=[Because(place, "last line without an update")], hint="raise the capacity above the learning start, or start learning earlier", at_most=None if part >= 0.2 else Severity.WARNING)
+        docket.add(
+            "GYR513",
+            State.BROKEN,
+            f"{count(gone)} of the first {count(of)} are {flow.reason or 'dropped'} before the first update could use them",
+            quantity=f"{flow.reason or 'dropped'}_before_first_update",
+            value=gone,
+            unit=main.unit.value,
+            first=place,
+            because=[Because(place, "last line without an update")],
+            hint="raise the capacity above the learning start, or start learning earlier",
+            at_most=None if part >= 0.2 else Severity.WARNING,
+        )

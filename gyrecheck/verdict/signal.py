@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from gyrecheck.model.finding import Severity, State
 from gyrecheck.model.snapshot import Series
 from gyrecheck.verdict.ruling import Because, Docket, count
@@ -27,9 +29,21 @@ def _trailing(series: Series, low: float, high: float) -> int:
 
 def _no_signal(run: View, docket: Docket) -> None:
     t = docket.rules.thresholds
-    inert = [(s, k) for s in run.series("grad_norm", least=t.inert_readings) if (k := _trailing(s, 0.0, 0.0)) >= t.inert_readings and k * 3 >= s.count]
-    flat = [(s, k) for s in run.series("flat_groups", least=t.flat_readings) if s.high <= 1.0 and (k := _trailing(s, t.flat_share, 1.0)) >= t.flat_readings and k * 3 >= s.count]
-    spread = [(s, k) for s in run.series("reward_spread", least=t.flat_readings) if (k := _trailing(s, 0.0, 0.0)) >= t.flat_readings and k * 3 >= s.count]
+    inert = [
+        (s, k)
+        for s in run.series("grad_norm", least=t.inert_readings)
+        if (k := _trailing(s, 0.0, 0.0)) >= t.inert_readings and k * 3 >= s.count
+    ]
+    flat = [
+        (s, k)
+        for s in run.series("flat_groups", least=t.flat_readings)
+        if s.high <= 1.0 and (k := _trailing(s, t.flat_share, 1.0)) >= t.flat_readings and k * 3 >= s.count
+    ]
+    spread = [
+        (s, k)
+        for s in run.series("reward_spread", least=t.flat_readings)
+        if (k := _trailing(s, 0.0, 0.0)) >= t.flat_readings and k * 3 >= s.count
+    ]
     found = flat or spread or inert
     if not found or (inert and not (flat or spread) and _rate_was_zero(run)):
         return
@@ -45,7 +59,17 @@ def _no_signal(run: View, docket: Docket) -> None:
     if parts and (flat or spread):
         what += "; spread between prompts is no signal"
     cap = Severity.WARNING if moving and not inert else None
-    docket.add("GYR516", State.BROKEN, what, quantity=series.name, value=series.last, first=series.place(start), because=[Because(series.place(start), "from here on")], hint="harder or easier tasks, a finer reward, or more samples per group", at_most=cap)
+    docket.add(
+        "GYR516",
+        State.BROKEN,
+        what,
+        quantity=series.name,
+        value=series.last,
+        first=series.place(start),
+        because=[Because(series.place(start), "from here on")],
+        hint="harder or easier tasks, a finer reward, or more samples per group",
+        at_most=cap,
+    )
 
 
 def _rate_was_zero(run: View) -> bool:
@@ -64,8 +88,24 @@ def _rate_zero(run: View, docket: Docket) -> None:
             because.insert(0, Because(series.place(start - 1), "last above 0"))
         plan = next((s for s in (run.setting("total_steps"), run.setting("warmup_steps")) if s is not None), None)
         because += [Because(plan.first_place, plan.name)] if plan else []
-        what = f"`{series.name}` is 0 from line {series.lines[start]} on: the last {zeros} of {len(series)} readings change no weight" if start else f"`{series.name}` is 0 in all {len(series)} readings: no weight changes"
-        docket.add("GYR517", State.BROKEN, what, quantity=series.name, value=0, first=series.place(start), because=because, hint="the schedule's length is counted in another unit than its steps (samples, minibatches, ranks): set it to the number of optimizer steps of the whole run")
+        what = (
+            (f"`{series.name}` is 0 from line {series.lines[start]} on: the last {zeros} of {len(series)} readings change no weight")
+            if start
+            else f"`{series.name}` is 0 in all {len(series)} readings: no weight changes"
+        )
+        docket.add(
+            "GYR517",
+            State.BROKEN,
+            what,
+            quantity=series.name,
+            value=0,
+            first=series.place(start),
+            because=because,
+            hint=(
+                "the schedule's length is counted in another unit than its steps (samples, minibatches, ranks): set it "
+                "to the number of optimizer steps of the whole run"
+            ),
+        )
         return
 
 
@@ -77,9 +117,27 @@ def _zero_grad(run: View, docket: Docket) -> None:
     orders = sorted([(o, "step") for o in steps.orders] + [(o, "zero") for o in zeros.orders])
     if len(steps.orders) < 2 or steps.last > 1.5 * len(steps.orders):
         if steps.last > zeros.last * 1.02 + 1:
-            docket.add("GYR206", State.BROKEN, f"{count(steps.last)} optimizer steps and {count(zeros.last)} zero_grad calls: gradients add up over steps", quantity=zeros.name, value=zeros.last, first=zeros.last_place, because=[steps.last_place, zeros.last_place], hint="clear gradients once a step")
+            docket.add(
+                "GYR206",
+                State.BROKEN,
+                f"{count(steps.last)} optimizer steps and {count(zeros.last)} zero_grad calls: gradients add up over steps",
+                quantity=zeros.name,
+                value=zeros.last,
+                first=zeros.last_place,
+                because=[steps.last_place, zeros.last_place],
+                hint="clear gradients once a step",
+            )
         return
-    for (_, a), (order, b) in zip(orders, orders[1:]):  # noqa: B905, RUF007
+    for (_, a), (order, b) in pairwise(orders):
         if a == b == "step":
-            docket.add("GYR206", State.BROKEN, f"second optimizer step with no zero_grad between, at line {steps.place_at(order).line}", quantity=steps.name, value=steps.last, first=steps.place_at(order), because=[steps.place_at(order)], hint="clear gradients once a step")
+            docket.add(
+                "GYR206",
+                State.BROKEN,
+                f"second optimizer step with no zero_grad between, at line {steps.place_at(order).line}",
+                quantity=steps.name,
+                value=steps.last,
+                first=steps.place_at(order),
+                because=[steps.place_at(order)],
+                hint="clear gradients once a step",
+            )
             return

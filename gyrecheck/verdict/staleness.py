@@ -6,6 +6,8 @@ is still used). Where no age is logged it is computed from versions that stand o
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from gyrecheck.model.finding import State
 from gyrecheck.model.snapshot import Place, Series
 from gyrecheck.verdict.ruling import Because, Docket, count
@@ -39,13 +41,39 @@ def _negative(run: View, ages: tuple[Series, ...], docket: Docket) -> bool:
     for series in ages:
         if series.low < -0.5:
             at = next(i for i, v in enumerate(series.values) if v < -0.5)
-            docket.add("GYR408", State.BROKEN, f"`{series.name}` is {count(series.values[at])}: the data's version is above the trainer's, so every limit of the form age <= N is passed", quantity=series.name, value=series.low, first=series.place(at), because=[series.place(at)], hint="the trainer's version counter began anew, or two runs are mixed: carry the counter in the checkpoint")
+            docket.add(
+                "GYR408",
+                State.BROKEN,
+                (
+                    f"`{series.name}` is {count(series.values[at])}: the data's version is above the trainer's, so every "
+                    "limit of the form age <= N is passed"
+                ),
+                quantity=series.name,
+                value=series.low,
+                first=series.place(at),
+                because=[series.place(at)],
+                hint="the trainer's version counter began anew, or two runs are mixed: carry the counter in the checkpoint",
+            )
             return True
-    pairs = _same_line(run, ("sample_version", "oldest_version"), ("trainer_version",)) or _same_line(run, ("sample_version",), ("published",))
+    pairs = _same_line(run, ("sample_version", "oldest_version"), ("trainer_version",)) or _same_line(
+        run, ("sample_version",), ("published",)
+    )
     for data, trainer, at, back in pairs:
         if data.values[at] > trainer.values[back] + 0.5:
-            what = f"`{data.name}` {count(data.values[at])} is above `{trainer.name}` {count(trainer.values[back])}: data from a version that the trainer has not reached"
-            docket.add("GYR408", State.BROKEN, what, quantity=data.name, value=data.values[at], first=data.place(at), because=[data.place(at)], hint="the trainer's version counter began anew, or two runs are mixed: carry the counter in the checkpoint")
+            what = (
+                f"`{data.name}` {count(data.values[at])} is above `{trainer.name}` {count(trainer.values[back])}: data "
+                "from a version that the trainer has not reached"
+            )
+            docket.add(
+                "GYR408",
+                State.BROKEN,
+                what,
+                quantity=data.name,
+                value=data.values[at],
+                first=data.place(at),
+                because=[data.place(at)],
+                hint="the trainer's version counter began anew, or two runs are mixed: carry the counter in the checkpoint",
+            )
             return True
     return False
 
@@ -65,7 +93,16 @@ def _same_line(run: View, left: tuple[str, ...], right: tuple[str, ...]) -> list
 def _over_age(run: View, ages: tuple[Series, ...], docket: Docket) -> bool:
     for flow in (run.flow("over_age"),):
         if flow is not None and flow.last > 0:
-            docket.add("GYR404", State.BROKEN, f"{count(flow.last)} were used although over the age limit (`{flow.name}`)", quantity=flow.name, value=flow.last, first=flow.first_place, because=[flow.last_place], hint="drop before use, with the same version that the loss will see")
+            docket.add(
+                "GYR404",
+                State.BROKEN,
+                f"{count(flow.last)} were used although over the age limit (`{flow.name}`)",
+                quantity=flow.name,
+                value=flow.last,
+                first=flow.first_place,
+                because=[flow.last_place],
+                hint="drop before use, with the same version that the loss will see",
+            )
             return True
     limit = _limit(run, docket)
     if limit is None:
@@ -89,9 +126,21 @@ def _over_age(run: View, ages: tuple[Series, ...], docket: Docket) -> bool:
         because = [Because(series.place(at), f"first of {len(over)} readings over the limit")]
         because += [Because(said, "the limit")] if said else []
         because += [Because(restart.place, "restart before it")] if restart else []
-        what = f"`{series.name}` reaches {count(series.high)}, the limit is {count(bound)} ({name}): {len(over)} of {len(series)} readings are over it, from line {series.lines[at]} on"
+        what = (
+            f"`{series.name}` reaches {count(series.high)}, the limit is {count(bound)} ({name}): {len(over)} of "
+            f"{len(series)} readings are over it, from line {series.lines[at]} on"
+        )
         what += "; it held before the restart" if restart else ""
-        docket.add("GYR404", State.BROKEN, what, quantity=series.name, value=series.high, first=series.place(at), because=because, hint="the path that takes these passes the age check by" + (": set the limit again on resume" if restart else ""))
+        docket.add(
+            "GYR404",
+            State.BROKEN,
+            what,
+            quantity=series.name,
+            value=series.high,
+            first=series.place(at),
+            because=because,
+            hint="the path that takes these passes the age check by" + (": set the limit again on resume" if restart else ""),
+        )
         return True
     return False
 
@@ -108,16 +157,34 @@ def _growing(run: View, docket: Docket) -> bool:
     for series in run.series("age", "age_max", least=t.lag_readings):
         values = list(series.values)
         first, _, third, last = quarters(values)
-        rises = sum(b > a for a, b in zip(values, values[1:]))  # noqa: B905, RUF007
-        falls = sum(b < a for a, b in zip(values, values[1:]))  # noqa: B905, RUF007
+        rises = sum(b > a for a, b in pairwise(values))
+        falls = sum(b < a for a, b in pairwise(values))
         limit = _limit(run, docket)
         if limit is not None and series.high <= limit[0]:
             continue
-        if last < t.lag_growth * first or last < first + 2 or last < third * 1.1 + 0.25 or falls > 0.25 * len(values) or rises < 0.25 * len(values):
+        if (
+            last < t.lag_growth * first
+            or last < first + 2
+            or last < third * 1.1 + 0.25
+            or falls > 0.25 * len(values)
+            or rises < 0.25 * len(values)
+        ):
             continue
         start = next((i for i, v in enumerate(values) if v > first + 1), 0)
         bound = " although no limit is logged" if limit is None else f", limit {count(limit[0])}"
-        docket.add("GYR416", State.BROKEN, f"`{series.name}` grows from {count(values[0])} to {count(values[-1])} and does not come back{bound}: sampling falls further behind with every version", quantity=series.name, value=values[-1], first=series.place(start), because=[series.place(0), series.place(len(series) - 1)], hint="look whether the sampler still loads new weights, and whether a queue grows")
+        docket.add(
+            "GYR416",
+            State.BROKEN,
+            (
+                f"`{series.name}` grows from {count(values[0])} to {count(values[-1])} and does not come back{bound}: "
+                "sampling falls further behind with every version"
+            ),
+            quantity=series.name,
+            value=values[-1],
+            first=series.place(start),
+            because=[series.place(0), series.place(len(series) - 1)],
+            hint="look whether the sampler still loads new weights, and whether a queue grows",
+        )
         return True
     return False
 
@@ -134,6 +201,10 @@ def _within(run: View, ages: tuple[Series, ...], docket: Docket) -> None:
     average = sum(mean.values) / len(mean)
     text = f"staleness {count(low)} to {count(top)} (mean {average:.2f}"
     text += f", limit {count(limit[0])})" if limit else ", no limit logged)"
-    if limit and limit[0] > 0 and quarters(list(mean.values) * (4 if len(mean) < 4 else 1))[3] >= docket.rules.thresholds.at_limit * limit[0]:
+    if (
+        limit
+        and limit[0] > 0
+        and quarters(list(mean.values) * (4 if len(mean) < 4 else 1))[3] >= docket.rules.thresholds.at_limit * limit[0]
+    ):
         text += "; the mean lies at the limit: the limit also sets the depth of the queue"
     docket.add("GYR404", State.HOLDS, text, quantity=mean.name, value=round(average, 3), unit=docket.rules.age_unit)

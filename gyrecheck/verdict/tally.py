@@ -48,10 +48,8 @@ class SeriesTally:
             self.falls += 1
         self.last = value
         self.total += value
-        if value < self.low:
-            self.low = value
-        if value > self.high:
-            self.high = value
+        self.low = min(self.low, value)
+        self.high = max(self.high, value)
         self.last_reading, self.last_order = reading, order
         if self.count % self.stride == 0:
             self._keep()
@@ -71,15 +69,17 @@ class SeriesTally:
 
     def freeze(self) -> Series:
         """The immutable view; the last reading is always in it."""
-        columns = [array(c.typecode, c) for c in (self.orders, self.lines, self.times, self.values, self.totals)]
-        if columns[0][-1] != self.last_order:
-            time = self.last_reading.time
-            last = (self.last_order, self.last_reading.line, math.nan if time is None else time, self.last, self.total)
-            for column, value in zip(columns, last, strict=True):
-                column.append(value)
+        orders, lines = array("q", self.orders), array("q", self.lines)
+        times, values, totals = array("d", self.times), array("d", self.values), array("d", self.totals)
+        if orders[-1] != self.last_order:
+            orders.append(self.last_order)
+            lines.append(self.last_reading.line)
+            times.append(math.nan if self.last_reading.time is None else self.last_reading.time)
+            values.append(self.last)
+            totals.append(self.total)
         return Series(
             self.key, self.path, self.pid, self.side, self.count, self.total, self.first, self.last, self.low, self.high, self.rises,
-            self.falls, place_of(self.first_reading), place_of(self.last_reading), *columns, thinned=self.stride,
+            self.falls, place_of(self.first_reading), place_of(self.last_reading), orders, lines, times, values, totals, self.stride,
         )  # fmt: skip
 
     def append(self, later: SeriesTally, shift: int) -> None:

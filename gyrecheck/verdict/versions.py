@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gyrecheck.model.finding import State
 from gyrecheck.model.snapshot import Series
+from gyrecheck.verdict.flows import most_between
 from gyrecheck.verdict.ruling import Because, Docket, count
 from gyrecheck.verdict.view import View
 
@@ -25,7 +26,16 @@ def _absent(run: View, docket: Docket) -> None:
     marks = run.snapshot.marked("no_version")
     told = sum(s.count for s in run.series("policy_version", "sample_version", "loaded"))
     if len(marks) >= 3 and told < len(marks):
-        docket.add("GYR401", State.BROKEN, f"{len(marks)} lines say that the data has no policy version", quantity="policy_version", value=None, first=marks[0].place, because=[marks[0].place, marks[-1].place], hint="write the version of the acting weights into each trajectory")
+        docket.add(
+            "GYR401",
+            State.BROKEN,
+            f"{len(marks)} lines say that the data has no policy version",
+            quantity="policy_version",
+            value=None,
+            first=marks[0].place,
+            because=[marks[0].place, marks[-1].place],
+            hint="write the version of the acting weights into each trajectory",
+        )
 
 
 def _trainer_series(run: View) -> tuple[Series, ...]:
@@ -58,13 +68,25 @@ def _frozen(run: View, docket: Docket) -> bool:
         steps = [o for (o, v), (_, before) in zip(progress[1:], progress, strict=False) if v > before]
         after = [o for o in steps if series.orders[since] < o <= series.orders[-1]]
         edges = [series.orders[0], *(series.orders[i] for i in rises)]
-        usual = max((sum(a < o <= b for o in steps) for a, b in zip(edges, edges[1:])), default=0)  # noqa: B905, RUF007
+        usual = most_between(steps, edges)
         if len(after) < least or len(after) <= 3 * usual or len(series) - since < 3:
             continue
         place = series.place(since)
         done = progress[-1][1] - next((v for o, v in progress if o >= after[0]), 0.0)
         word = "never advances" if not rises else f"stops at line {place.line}"
-        docket.add("GYR403", State.BROKEN, f"`{series.name}` {word} at {count(series.values[since])} while training goes on for {len(after)} more steps ({count(done)} counted)", quantity=series.name, value=series.last, first=place, because=[Because(place, "last new version" if rises else "first reading"), Because(series.last_place, "still the same")], hint="publish a version after each update (or each n), and count it up where it is published")
+        docket.add(
+            "GYR403",
+            State.BROKEN,
+            (
+                f"`{series.name}` {word} at {count(series.values[since])} while training goes on for {len(after)} more "
+                f"steps ({count(done)} counted)"
+            ),
+            quantity=series.name,
+            value=series.last,
+            first=place,
+            because=[Because(place, "last new version" if rises else "first reading"), Because(series.last_place, "still the same")],
+            hint="publish a version after each update (or each n), and count it up where it is published",
+        )
         return True
     return False
 
@@ -80,7 +102,19 @@ def _held_back(run: View, docket: Docket) -> bool:
     if newer < docket.rules.thresholds.frozen_updates or (out and out[0].rises and newer <= 3):
         return False
     place = out[0].last_place if out else own[0].first_place
-    docket.add("GYR403", State.BROKEN, f"the trainer is at version {count(own[0].last)} (`{own[0].name}`) and has published {'none after ' + count(last) if out else 'none'}: what it learns never reaches sampling", quantity="published", value=last if out else None, first=place, because=[Because(place, "last published"), Because(own[0].last_place, "trainer's version")], hint="publish a version after each update (or each n)")
+    docket.add(
+        "GYR403",
+        State.BROKEN,
+        (
+            f"the trainer is at version {count(own[0].last)} (`{own[0].name}`) and has published "
+            f"{'none after ' + count(last) if out else 'none'}: what it learns never reaches sampling"
+        ),
+        quantity="published",
+        value=last if out else None,
+        first=place,
+        because=[Because(place, "last published"), Because(own[0].last_place, "trainer's version")],
+        hint="publish a version after each update (or each n)",
+    )
     return True
 
 
@@ -96,7 +130,22 @@ def _went_back(run: View, docket: Docket) -> None:
         restart = next((m for m in run.restarts if series.orders[at - 1] < m.order <= order), None)
         if rolled or (restart is not None and before - after <= 1):
             continue  # the whole run went back to a checkpoint, or began anew
-        docket.add("GYR415", State.BROKEN, f"`{series.name}` goes back from {count(before)} to {count(after)}" + (" at a restart" if restart else "") + ": data of the higher versions now looks newer than the policy", quantity=series.name, value=after, first=series.place(at), because=[Because(series.place(at - 1), "before"), Because(series.place(at), "after"), *([Because(restart.place, "restart")] if restart else [])], hint="keep the version in the checkpoint and go on from it")
+        docket.add(
+            "GYR415",
+            State.BROKEN,
+            f"`{series.name}` goes back from {count(before)} to {count(after)}"
+            + (" at a restart" if restart else "")
+            + ": data of the higher versions now looks newer than the policy",
+            quantity=series.name,
+            value=after,
+            first=series.place(at),
+            because=[
+                Because(series.place(at - 1), "before"),
+                Because(series.place(at), "after"),
+                *([Because(restart.place, "restart")] if restart else []),
+            ],
+            hint="keep the version in the checkpoint and go on from it",
+        )
         return
 
 
@@ -107,7 +156,14 @@ def _fell(series: Series, order: int) -> bool:
 
 def _not_loaded(run: View, docket: Docket) -> None:
     late = docket.rules.thresholds.late_load
-    published = next((s for s in (*run.series(*_TRAINERS, least=2), *(s for s in run.series("policy_version", least=2) if s.side == "training")) if s.rises), None)
+    published = next(
+        (
+            s
+            for s in (*run.series(*_TRAINERS, least=2), *(s for s in run.series("policy_version", least=2) if s.side == "training"))
+            if s.rises
+        ),
+        None,
+    )
     if published is None:
         return
     loaded = run.series(*_SAMPLERS, least=1) or tuple(s for s in run.series("policy_version") if s.side == "sampling")
@@ -115,7 +171,16 @@ def _not_loaded(run: View, docket: Docket) -> None:
     if not loaded:
         gives = any("loaded" in f.gives for f in run.snapshot.files)
         if gives and versions >= late and run.sampled is not None and run.sampled.last > 0:
-            docket.add("GYR406", State.BROKEN, f"trainer published version {count(published.last)} (`{published.name}`), no line says that the sampler loaded one", quantity="loaded", value=None, first=published.first_place, because=[published.first_place, published.last_place], hint="let the sampler load the newest version between rollouts, and log it")
+            docket.add(
+                "GYR406",
+                State.BROKEN,
+                (f"trainer published version {count(published.last)} (`{published.name}`), no line says that the sampler loaded one"),
+                quantity="loaded",
+                value=None,
+                first=published.first_place,
+                because=[published.first_place, published.last_place],
+                hint="let the sampler load the newest version between rollouts, and log it",
+            )
         return
     for series in loaded:
         after = published.last - max(published.first, series.last)
@@ -128,14 +193,35 @@ def _not_loaded(run: View, docket: Docket) -> None:
             usual = _usual(series, published)
             if newer >= max(late, 3 * usual) and (told or not moved):
                 place = series.place(last_load)
-                docket.add("GYR406", State.BROKEN, f"sampler stays at version {count(series.values[last_load])} (`{series.name}`, line {place.line}) while {newer} newer versions are published, the last {count(published.last)}", quantity=series.name, value=series.values[last_load], first=place, because=[Because(place, "last load"), Because(published.last_place, "newest version")], hint="let the sampler load the newest version between rollouts; check that the load reaches the module that acts")
+                docket.add(
+                    "GYR406",
+                    State.BROKEN,
+                    (
+                        f"sampler stays at version {count(series.values[last_load])} (`{series.name}`, line "
+                        f"{place.line}) while {newer} newer versions are published, the last {count(published.last)}"
+                    ),
+                    quantity=series.name,
+                    value=series.values[last_load],
+                    first=place,
+                    because=[Because(place, "last load"), Because(published.last_place, "newest version")],
+                    hint=("let the sampler load the newest version between rollouts; check that the load reaches the module that acts"),
+                )
                 return
         elif not moved and series.count >= 2 and after >= late:
-            docket.add("GYR406", State.BROKEN, f"sampler stays at version {count(series.last)} (`{series.name}`), the trainer published {count(published.last)}", quantity=series.name, value=series.last, first=series.last_place, because=[series.last_place, published.last_place], hint="let the sampler load the newest version between rollouts")
+            docket.add(
+                "GYR406",
+                State.BROKEN,
+                (f"sampler stays at version {count(series.last)} (`{series.name}`), the trainer published {count(published.last)}"),
+                quantity=series.name,
+                value=series.last,
+                first=series.last_place,
+                because=[series.last_place, published.last_place],
+                hint="let the sampler load the newest version between rollouts",
+            )
             return
 
 
 def _usual(loaded: Series, published: Series) -> int:
     """How many versions were usually published between two loads."""
     loads = [loaded.orders[i] for i in range(1, len(loaded)) if loaded.values[i] > loaded.values[i - 1]]
-    return max((sum(a < o <= b for o in published.orders) for a, b in zip(loads, loads[1:])), default=1)  # noqa: B905, RUF007
+    return most_between(published.orders, loads) or 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from gyrecheck.model.snapshot import Mark, Place, Series, Snapshot
 from gyrecheck.verdict.accounts import COUNTED, EVALUATION, LEVELS, Account
@@ -81,7 +82,7 @@ def quarters(values: list[float]) -> tuple[float, float, float, float]:
     """Means of the four quarters of a series of at least four values."""
     size = len(values)
     cuts = [0, size // 4, size // 2, 3 * size // 4, size]
-    parts = [values[a:b] or [values[min(a, size - 1)]] for a, b in zip(cuts, cuts[1:])]  # noqa: B905, RUF007
+    parts = [values[a:b] or [values[min(a, size - 1)]] for a, b in pairwise(cuts)]
     means = [sum(part) / len(part) for part in parts]
     return means[0], means[1], means[2], means[3]
 

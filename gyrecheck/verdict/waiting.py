@@ -10,7 +10,30 @@ from gyrecheck.verdict.ruling import Because, Docket, count
 from gyrecheck.verdict.view import View, last_move
 
 _SETTLED = frozenset(("counter", "level", "version", "axis"))
-_PROGRESS = frozenset(("sampled", "taken", "drawn", "done", "written", "read", "update", "step", "published", "loaded", "trainer_version", "in_flight", "left", "sample_call", "update_call", "dropped", "dropped_stale", "dropped_other", "progress_done", "episodes"))
+_PROGRESS = frozenset(
+    (
+        "sampled",
+        "taken",
+        "drawn",
+        "done",
+        "written",
+        "read",
+        "update",
+        "step",
+        "published",
+        "loaded",
+        "trainer_version",
+        "in_flight",
+        "left",
+        "sample_call",
+        "update_call",
+        "dropped",
+        "dropped_stale",
+        "dropped_other",
+        "progress_done",
+        "episodes",
+    )
+)
 
 
 def judge_waiting(run: View, docket: Docket) -> None:
@@ -58,7 +81,11 @@ def _stuck(run: View, docket: Docket) -> bool:
     if held and held[0].last == 0:
         return False
     span = f" for {_span(seconds)}" if seconds else ""
-    number = f"`{held[0].name}` stays at {count(held[0].last)}{span} and {len(after)} more lines" if held else f"no counter moves{span} and {len(after)} more lines"
+    number = (
+        f"`{held[0].name}` stays at {count(held[0].last)}{span} and {len(after)} more lines"
+        if held
+        else f"no counter moves{span} and {len(after)} more lines"
+    )
     why = ""
     because = [Because(start, "held from here on")] if first else [Because(start, "last progress")]
     awaited = gone or ended
@@ -68,7 +95,18 @@ def _stuck(run: View, docket: Docket) -> bool:
     elif first:
         why = ": what it waits for does not come"
     because.append(Because(last_place, "last line"))
-    docket.add("GYR515", State.BROKEN, f"{number}{why}", quantity=held[0].name.replace(" ", "_") if held else "progress", value=held[0].last if held else None, first=start, because=because, hint="end the wait when its producer ends, or finish with the newest policy there is" if awaited else "look at what this side waits for; a longer timeout only hides it")
+    docket.add(
+        "GYR515",
+        State.BROKEN,
+        f"{number}{why}",
+        quantity=held[0].name.replace(" ", "_") if held else "progress",
+        value=held[0].last if held else None,
+        first=start,
+        because=because,
+        hint="end the wait when its producer ends, or finish with the newest policy there is"
+        if awaited
+        else "look at what this side waits for; a longer timeout only hides it",
+    )
     return True
 
 
@@ -91,11 +129,30 @@ def _unanswered(run: View, docket: Docket) -> None:
     knocks = snapshot.marked("connecting", "listening")
     moved = any((f.last > 0) for f in (run.sampled, run.taken, run.updates) if f is not None)
     if knocks and not snapshot.marked("connected") and not moved and len(knocks) >= 2:
-        docket.add("GYR603", State.BROKEN, f"{len(knocks)} lines listen or try to connect, none says that a connection was made", quantity="connections", value=0, first=knocks[0].place, because=[knocks[0].place, knocks[-1].place], hint="compare the two sides' host and port: gyrecheck keys CONFIG")
+        docket.add(
+            "GYR603",
+            State.BROKEN,
+            f"{len(knocks)} lines listen or try to connect, none says that a connection was made",
+            quantity="connections",
+            value=0,
+            first=knocks[0].place,
+            because=[knocks[0].place, knocks[-1].place],
+            hint="compare the two sides' host and port: gyrecheck keys CONFIG",
+        )
         return
     holds = [m for m in snapshot.marked("hold") if m.order > _last_progress(run)]
     if len(holds) >= 3:
-        docket.add("GYR603", State.BROKEN, f"the log ends in {len(holds)} lines that wait, and nothing answers them", quantity="waits", value=len(holds), first=holds[0].place, because=[holds[0].place, holds[-1].place], hint="see which side should answer, and whether it still runs", at_most=Severity.WARNING)
+        docket.add(
+            "GYR603",
+            State.BROKEN,
+            f"the log ends in {len(holds)} lines that wait, and nothing answers them",
+            quantity="waits",
+            value=len(holds),
+            first=holds[0].place,
+            because=[holds[0].place, holds[-1].place],
+            hint="see which side should answer, and whether it still runs",
+            at_most=Severity.WARNING,
+        )
 
 
 _PORT = re.compile(r"(?:port[ =:]+|:)(\d{2,5})\b(?!:)")
@@ -112,7 +169,16 @@ def _ports(run: View, docket: Docket) -> bool:
     if not lost or len(lost) < len(knocked):
         return False
     mark, port = lost[0]
-    docket.add("GYR602", State.BROKEN, f"connects to port {port}, on which nobody listens; {', '.join(sorted(open_ports))} is listened on", quantity="port", value=int(port), first=mark.place, because=[Because(heard[0][0].place, "listens"), Because(mark.place, "connects")], hint="give both sides the same address from one place: gyrecheck keys CONFIG")
+    docket.add(
+        "GYR602",
+        State.BROKEN,
+        f"connects to port {port}, on which nobody listens; {', '.join(sorted(open_ports))} is listened on",
+        quantity="port",
+        value=int(port),
+        first=mark.place,
+        because=[Because(heard[0][0].place, "listens"), Because(mark.place, "connects")],
+        hint="give both sides the same address from one place: gyrecheck keys CONFIG",
+    )
     return True
 
 
@@ -124,18 +190,44 @@ def _rejected(run: View, docket: Docket) -> None:
     """Data refused for its form."""
     marks = run.snapshot.marked("rejected")
     if marks:
-        docket.add("GYR505", State.BROKEN, f"the consumer refuses data for its form, {len(marks)} line{'s' if len(marks) > 1 else ''}, the first {marks[0].place.line}", quantity="rejected", value=len(marks), first=marks[0].place, because=[marks[0].place], hint="mend the sampler's writer: gyrecheck handoff check shows the field", at_most=None if len(marks) >= 3 or not run.taken or run.taken.last == 0 else Severity.WARNING)
+        docket.add(
+            "GYR505",
+            State.BROKEN,
+            (f"the consumer refuses data for its form, {len(marks)} line{'s' if len(marks) > 1 else ''}, the first {marks[0].place.line}"),
+            quantity="rejected",
+            value=len(marks),
+            first=marks[0].place,
+            because=[marks[0].place],
+            hint="mend the sampler's writer: gyrecheck handoff check shows the field",
+            at_most=None if len(marks) >= 3 or not run.taken or run.taken.last == 0 else Severity.WARNING,
+        )
 
 
 def _unbounded(run: View, docket: Docket) -> None:
     """A buffer without a bound that only fills."""
     account = run.main
     left = account.left if account else None
-    if left is None or len(left.values) < 12 or run.snapshot.of("capacity", "max_age", "dropped_stale") or account is None or account.mode == "replay":
+    if (
+        left is None
+        or len(left.values) < 12
+        or run.snapshot.of("capacity", "max_age", "dropped_stale")
+        or account is None
+        or account.mode == "replay"
+    ):
         return
-    rises = sum(b > a for a, b in zip(left.values, left.values[1:]))  # noqa: B905, RUF007
+    rises = sum(b > a for a, b in zip(left.values, left.values[1:]))  # noqa: B905
     if rises >= 0.9 * (len(left.values) - 1) and left.last >= 10 * max(left.values[0], 1):
-        docket.add("GYR604", State.BROKEN, f"`{left.name}` grows from {count(left.values[0])} to {count(left.last)}, and neither a capacity nor an age limit is logged", quantity=left.name, value=left.last, first=left.last_place, because=[left.first_place], hint="bound the buffer, or limit the age", at_most=Severity.NOTE)
+        docket.add(
+            "GYR604",
+            State.BROKEN,
+            (f"`{left.name}` grows from {count(left.values[0])} to {count(left.last)}, and neither a capacity nor an age limit is logged"),
+            quantity=left.name,
+            value=left.last,
+            first=left.last_place,
+            because=[left.first_place],
+            hint="bound the buffer, or limit the age",
+            at_most=Severity.NOTE,
+        )
 
 
 def _carrier(run: View, docket: Docket) -> None:
@@ -147,7 +239,16 @@ def _carrier(run: View, docket: Docket) -> None:
     put = written.last if written.falls == 0 and written.rises else written.total
     got = read.last if read.falls == 0 and read.rises else read.total
     if put > 0 and got == 0:
-        docket.add("GYR504", State.BROKEN, f"{count(put)} written (`{written.name}`), none read (`{read.name}`)", quantity=read.name, value=0, first=read.first_place, because=[written.last_place, read.last_place], hint="compare the two sides' folder, queue or port")
+        docket.add(
+            "GYR504",
+            State.BROKEN,
+            f"{count(put)} written (`{written.name}`), none read (`{read.name}`)",
+            quantity=read.name,
+            value=0,
+            first=read.first_place,
+            because=[written.last_place, read.last_place],
+            hint="compare the two sides' folder, queue or port",
+        )
 
 
 def _best(found: tuple[Series, ...]) -> Series | None:
