@@ -133,8 +133,8 @@ def command(
         paths=given, format=format_, mapping=tuple(_mapping(text) for text in map_ or ()), unit=_unit(unit), left=left, max_age=age,
         age_unit=age_unit, since=_time(since, "--since"),
         until=_time(until, "--until"), topology=declared.value if declared else "",
-        chosen=chosen, extra=project.rules_folder, explain=explain, per_step=per_step, quiet=quiet, verbose=verbose, figure=figure, html=html,
-        columns=columns, force=force,
+        chosen=chosen, extra=project.rules_folder, explain=explain, per_step=per_step, quiet=quiet, verbose=verbose,
+        figure=figure, html=html, columns=columns, force=force,
     )  # fmt: skip
     report = compared(request, codes) if compare else ledger_of(request, codes)
     finish(

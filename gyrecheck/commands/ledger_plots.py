@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from gyrecheck.model.snapshot import Series
 from gyrecheck.report.figure import Line, Plot
+from gyrecheck.verdict.balance import Balance
 from gyrecheck.verdict.compare import Pair
-from gyrecheck.verdict.conservation import Balance
 from gyrecheck.verdict.flows import Flow
 from gyrecheck.verdict.judge import Judgement
 

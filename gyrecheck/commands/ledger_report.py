@@ -9,7 +9,7 @@ from gyrecheck.model.events import Unit
 from gyrecheck.model.finding import Report, Scalar, Severity, State, Table, Verdict
 from gyrecheck.model.snapshot import Snapshot
 from gyrecheck.verdict.accounts import Account
-from gyrecheck.verdict.conservation import Balance
+from gyrecheck.verdict.balance import Balance
 from gyrecheck.verdict.judge import Judgement
 from gyrecheck.verdict.ruling import clock, count, share, tidy
 from gyrecheck.verdict.view import View

@@ -107,7 +107,7 @@ def blocks(log: LogFile, size: int = BLOCK) -> Iterator[bytes]:
         raise GyreError(f"{log.path}: cannot be read ({error.strerror or error})", hint="check the file") from error
 
 
-def _opened(log: LogFile) -> BinaryIO:
+def _opened(log: LogFile) -> BinaryIO | gzip.GzipFile | lzma.LZMAFile | bz2.BZ2File:
     if log.text is not None:
         return io.BytesIO(log.text)
     if log.path == "-":

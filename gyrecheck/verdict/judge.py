@@ -10,7 +10,8 @@ from gyrecheck.rulebook.codes import Code
 from gyrecheck.rulebook.ladder import load_ladders
 from gyrecheck.rulebook.thresholds import Thresholds, load_thresholds
 from gyrecheck.verdict.accounts import Account, open_accounts
-from gyrecheck.verdict.conservation import Balance, judge_conservation
+from gyrecheck.verdict.balance import Balance
+from gyrecheck.verdict.conservation import judge_conservation
 from gyrecheck.verdict.consumption import judge_consumption
 from gyrecheck.verdict.coupling import judge_coupling
 from gyrecheck.verdict.diagnosis import judge_diagnosis

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from gyrecheck.model.snapshot import Mark, Place, Series, Snapshot
 from gyrecheck.verdict.accounts import COUNTED, EVALUATION, LEVELS, Account
-from gyrecheck.verdict.conservation import Balance
+from gyrecheck.verdict.balance import Balance
 from gyrecheck.verdict.flows import Flow, build_flows, last_move
 
 CALLS = frozenset(("update", "sample_call", "update_call", "zero_grad", "used_again", "over_age", "episodes"))

@@ -1,0 +1,127 @@
+"""The residual of an account after every reading: `sampled - taken - dropped - left (- in flight)`, and which terms are missing.
+
+Work in flight is part of the balance only where it makes lines close: some logs count what was begun, others what was finished.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gyrecheck.model.snapshot import Snapshot
+from gyrecheck.verdict.accounts import Account
+from gyrecheck.verdict.flows import Flow
+from gyrecheck.verdict.ruling import count
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """The residual over one account. `rows` are (order, residual); `missing` the terms that the log does not give."""
+
+    account: Account
+    rows: tuple[tuple[int, float], ...]
+    missing: tuple[str, ...]
+    tolerance: float
+    with_flight: bool = False
+
+    @property
+    def residual(self) -> float:
+        """At the end."""
+        return self.rows[-1][1]
+
+    def good(self, row: tuple[int, float]) -> bool:
+        """Whether a row closes."""
+        return abs(row[1]) <= self.tolerance
+
+
+def balance(account: Account, snapshot: Snapshot) -> Balance | None:
+    """The residual after every reading that moved a term; None when less than two terms are known."""
+    missing = [n for n, f in (("sampled", account.sampled), ("taken", account.taken), ("left", account.left)) if f is None]
+    if account.mode == "replay" and "taken" in missing:
+        missing.remove("taken")
+    if account.given_left is not None and "left" in missing:
+        missing.remove("left")
+    if not account.drops and account.mode == "queue":
+        missing.append("dropped")
+    plain = _rows(account, snapshot, flight=False)
+    if not plain:
+        return None
+    tolerance = _tolerance(account, snapshot)
+    if account.in_flight is not None:
+        flying = _rows(account, snapshot, flight=True)
+        closes = [sum(abs(r) <= tolerance for _, r in rows) for rows in (plain, flying)]
+        if flying and (closes[1] > closes[0] or (closes[0] == closes[1] and abs(flying[-1][1]) < abs(plain[-1][1]) and plain[-1][1] > 0)):
+            return Balance(account, tuple(flying), tuple(missing), tolerance, with_flight=True)
+    return Balance(account, tuple(plain), tuple(missing), tolerance)
+
+
+def _rows(account: Account, snapshot: Snapshot, *, flight: bool) -> list[tuple[int, float]]:
+    plus = [account.sampled] if account.sampled else []
+    uses = [account.taken] if account.taken and account.mode != "replay" else []
+    minus: list[Flow] = [*uses, *account.drops, *([account.left] if account.left else [])]
+    if flight and account.in_flight:
+        minus.append(account.in_flight)
+    if not plus and len(minus) < 2:
+        return []
+    needed = [f for f in [*plus, *minus] if f not in account.drops]
+    begin = max((f.first_order for f in needed), default=0)
+    orders = sorted({order for f in [*plus, *minus] for order in f.orders if order >= begin})
+    if not snapshot.ordered or not all(f.exact for f in [*plus, *minus]):
+        orders = orders[-1:]
+    extra = account.given_left or 0.0
+    columns = [_column(f, orders) for f in plus], [_column(f, orders) for f in minus]
+    rows = [(order, sum(c[at] for c in columns[0]) - sum(c[at] for c in columns[1])) for at, order in enumerate(orders)]
+    if rows and extra:
+        rows[-1] = (rows[-1][0], rows[-1][1] - extra)
+    if rows and rows[0][1] < 0 and account.left is not None and not any(f.cumulative for f in [*plus, *uses]):
+        carried = rows[0][1]  # a log that begins in the middle: what lay there at its first line came from before
+        if account.left.at(rows[0][0]):
+            rows = [(order, r - carried) for order, r in rows]
+    return rows
+
+
+def _column(flow: Flow, orders: Sequence[int]) -> Sequence[float]:
+    """The flow's value after each of the orders; 0 before its first."""
+    if list(flow.orders) == list(orders):
+        return flow.values
+    out, at, own, last = [], 0, flow.orders, len(flow.orders)
+    for order in orders:
+        while at < last and own[at] <= order:
+            at += 1
+        out.append(flow.values[at - 1] if at else 0.0)
+    return out
+
+
+def _tolerance(account: Account, snapshot: Snapshot) -> float:
+    names = {s.path for f in account.flows for s in f.series}
+    tolerance = 1e-6 * max(1.0, account.sampled.last if account.sampled else 1.0)
+    for file in snapshot.files:
+        if file.path in names:
+            slack = sum(max((s.high for s in snapshot.of(term)), default=0.0) for term in file.tolerance_of)
+            tolerance = max(tolerance, file.tolerance + slack)
+    return tolerance
+
+
+def equation(found: Balance) -> str:
+    """The balance as a sentence's right-hand side: `41,984 taken + 5,120 stale + 1,216 left`."""
+    account = found.account
+    parts = [f"{count(account.taken.last)} taken"] if account.taken is not None and account.mode != "replay" else []
+    parts += [f"{count(f.last)} {(f.reason or 'dropped')}" for f in account.drops if f.last or len(account.drops) == 1]
+    if account.left is not None:
+        parts.append(f"{count(account.left.last)} left")
+    elif account.given_left is not None:
+        parts.append(f"{count(account.given_left)} left (given)")
+    if found.with_flight and account.in_flight is not None:
+        parts.append(f"{count(account.in_flight.last)} in flight")
+    return " + ".join(parts) or "0"
+
+
+def overstated(sampled: Flow, taken: Flow, factor: float) -> float | None:
+    """The whole number k when consumption is k times production all along: a counter that counts epochs, minibatches or ranks."""
+    pairs = [(s, taken.at(o)) for o, s in zip(sampled.orders, sampled.values, strict=True) if s > 0]
+    ratios = [t / s for s, t in pairs if t]
+    if len(ratios) < 3:
+        return None
+    late = ratios[len(ratios) // 3 :]
+    k = round(late[-1])
+    return float(k) if k >= 2 and k >= factor and all(abs(r - k) <= 0.1 * k for r in late) else None
