@@ -86,6 +86,10 @@ def _parts(rows: ReplayRows, limits: RatioLimits) -> Iterator[tuple[str, Bools, 
         words = f"version{'s' if len(versions) > 1 else ''} {', '.join(str(v) for v in versions)}"
         hint = "the tag names other weights than those that sampled: set it from the weights loaded, not from the trainer's counter"
         yield "one-version", np.isin(rows.version, versions), f"rows of {words}", hint, "sampling"
+    records = off_records(rows, limits)
+    if records is not None:
+        words = "in some records, consistent with another version's weights or another context there"
+        yield "some-records", records, words, "replay one of these records with the weights of the versions around its tag", "sampling"
 
 
 def at_bound(rows: ReplayRows, limits: RatioLimits) -> Bools | None:
@@ -94,12 +98,14 @@ def at_bound(rows: ReplayRows, limits: RatioLimits) -> Bools | None:
         return None
     hit = np.zeros(rows.size, dtype=np.bool_)
     for column in rows.action.T:
-        if np.unique(column).size <= 10:
+        if np.unique(column).size <= max(3, column.size // 10):
             continue
-        for extreme in (column.max(), column.min()):
-            same = column == extreme
-            if same.sum() >= limits.subset:
-                hit |= same
+        ends = [column == extreme for extreme in (column.max(), column.min())]
+        again = [end for end in ends if end.sum() >= 2]  # a continuous action meets its extreme twice only where it is clipped
+        if sum(int(end.sum()) for end in again) >= limits.subset:
+            hit |= np.logical_or.reduce(again)
+            symmetric = np.isclose(np.abs(column), np.abs(column).max())
+            hit |= symmetric
     return hit if hit.any() else None
 
 
@@ -111,3 +117,16 @@ def off_versions(rows: ReplayRows, limits: RatioLimits) -> tuple[int, ...]:
     judged = [int(v) for v, n in zip(versions, counts, strict=True) if n >= limits.subset]
     wrong = tuple(v for v in judged if off(rows, np.asarray(rows.version == v), limits))
     return wrong if 0 < len(wrong) < len(judged) else ()
+
+
+def off_records(rows: ReplayRows, limits: RatioLimits) -> Bools | None:
+    """[N] elements of records off by themselves, where records hold several elements and at least half of the records are not off."""
+    numbers, index, counts = np.unique(rows.record, return_inverse=True, return_counts=True)
+    if numbers.size < 2 * limits.subset or counts.min() < limits.subset:
+        return None
+    wrong = (
+        np.array([off(rows, np.asarray(index == at), limits) for at in range(numbers.size)])
+        if numbers.size <= 4096
+        else np.zeros(numbers.size, bool)
+    )
+    return np.asarray(wrong[index], dtype=np.bool_) if 0 < int(wrong.sum()) <= numbers.size // 2 else None

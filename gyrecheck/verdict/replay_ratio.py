@@ -116,7 +116,7 @@ def _at_positive_age(rows: ReplayRows, older: Bools, age: Ints, limits: RatioLim
     varied = float(part.recorded.std()) > limits.rounding
     if part.size >= limits.few and varied and bool((np.abs(d) <= limits.exact).all()):
         sentence = (
-            f"exactly 1 in all {part.size} {part.unit}s although they are {int(ages.min())} to {int(ages.max())} versions old: "
+            f"exactly 1 in all {part.size} {part.unit}s although they are {_ages(ages)} old: "
             "consistent with a denominator recomputed from the current policy, or with versions counted up without an update"
         )
         pattern = Pattern("exactly-one", sentence, _all(part), certain=False, side="training")
@@ -189,6 +189,11 @@ def _groups(rows: ReplayRows, limits: RatioLimits) -> tuple[RatioGroup, ...]:
                 stats = ratio_stats(ratio_of(rows.recorded[keep], rows.replayed[keep]), limits.clip)
                 found.append(RatioGroup(f"{word} {value}", stats, off(rows, keep, limits)))
     return tuple(found)
+
+
+def _ages(ages: Ints) -> str:
+    low, high = int(ages.min()), int(ages.max())
+    return f"{low} version{'s' if low > 1 else ''}" if low == high else f"{low} to {high} versions"
 
 
 def _all(rows: ReplayRows) -> Bools:

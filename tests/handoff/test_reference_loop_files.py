@@ -29,7 +29,7 @@ Run = Callable[..., Path]
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Iterator[Run]:
-    """Run the loop in this process, about four rollouts, once for each fault or layout asked for."""
+    """Run the loop in this process, three rollouts, once for each fault or layout asked for."""
     from reference_loop.loop import main
 
     made: dict[tuple[str, str], Path] = {}
@@ -38,7 +38,7 @@ def run(tmp_path_factory) -> Iterator[Run]:
     def loop(fault: str = "", layout: str = "slice") -> Path:
         if (fault, layout) not in made:
             folder = tmp_path_factory.mktemp(f"{fault or 'healthy'}-{layout}")
-            words = ["--run-dir", str(folder), "--total-steps", "7000", "--seed", "1", "--serial", "--keep-segments", "64", "--quiet"]
+            words = ["--run-dir", str(folder), "--total-steps", "5200", "--seed", "1", "--serial", "--keep-segments", "64", "--quiet"]
             main([*words, "--layout", layout, *(["--fault", fault] if fault else [])])
             for number, handler in handlers.items():
                 signal.signal(number, handler)

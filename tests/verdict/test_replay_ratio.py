@@ -370,3 +370,25 @@ def test_shipped_limits_are_the_documented_ones():
     """rules/replay_ratio.toml says mean +-0.02 and p99 +-0.2; nonsense is refused."""
     assert (load_ratio_limits().mean, load_ratio_limits().p99) == (0.02, 0.2)
     assert replace(LIMITS, mean=-1.0).problems() == ("`mean` must be positive",)
+
+
+def test_only_some_records_are_off():
+    """Two records of other weights among exact ones are named by their numbers, not as numerics."""
+    rng, logits, record = _tokens(records=10, length=12)
+    log_prob = _log_softmax(logits)[:, 0]
+    odd = np.isin(record, (4, 5))
+    fault = _only_fault(
+        _rows(log_prob, log_prob + odd * rng.normal(size=record.size) * 0.6, record, unit="token", version=np.full(record.size, 3))
+    )
+    assert (fault.pattern, fault.records) == ("some-records", (4, 5))
+    assert fault.grave
+
+
+def test_a_bound_met_once_on_one_side_belongs_to_the_bound():
+    """Rows at +1 and at -1 are one bound, however few lie on either side."""
+    action = np.concatenate([np.linspace(-0.9, 0.9, 30), [1.0, 1.0, -1.0]])[:, None]
+    log_prob = np.linspace(-2.0, -0.5, 33)
+    replayed = log_prob.copy()
+    replayed[-3:] += 0.8
+    fault = _only_fault(_rows(log_prob, replayed, action=action))
+    assert (fault.pattern, fault.records) == ("action-bound", (31, 32, 33))
