@@ -102,10 +102,11 @@ def at_bound(rows: ReplayRows, limits: RatioLimits) -> Bools | None:
             continue
         ends = [column == extreme for extreme in (column.max(), column.min())]
         again = [end for end in ends if end.sum() >= 2]  # a continuous action meets its extreme twice only where it is clipped
-        if sum(int(end.sum()) for end in again) >= limits.subset:
-            hit |= np.logical_or.reduce(again)
-            symmetric = np.isclose(np.abs(column), np.abs(column).max())
-            hit |= symmetric
+        at_end = np.logical_or.reduce(again) if again else np.zeros(rows.size, dtype=np.bool_)
+        if again:
+            at_end |= np.isclose(np.abs(column), np.abs(column).max())
+        if at_end.sum() >= limits.subset:
+            hit |= at_end
     return hit if hit.any() else None
 
 
