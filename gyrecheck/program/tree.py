@@ -65,6 +65,7 @@ class Tree:
         self._suffixes: dict[str, list[tuple[str, int]]] = {}
         self._packages: set[str] = set()
         self._modules_of: dict[tuple[int, str], int] = {}
+        self._dotted: dict[int, str] = {}
         for index, module in enumerate(modules):
             self._add(index, module)
             self._name(index, module.path)
@@ -143,6 +144,11 @@ class Tree:
 
     def dotted_name(self, module: int) -> str:
         """A file's importable name: from the outermost folder that is a package."""
+        if module not in self._dotted:
+            self._dotted[module] = self._dotted_name(module)
+        return self._dotted[module]
+
+    def _dotted_name(self, module: int) -> str:
         parts = list(PurePosixPath(self.modules[module].path).with_suffix("").parts)
         if parts and parts[-1] == "__init__":
             parts.pop()
@@ -166,7 +172,9 @@ class Tree:
                 for other in self.functions[number : self._end(fn.module)]:
                     for bind in other.fact.binds if other.fact.globals else ():
                         if bind.target in other.fact.globals:
-                            binds.setdefault(bind.target, []).append(bind)
+                            # its calls are numbered in the other function: only the names in its value mean anything here
+                            named = tuple(a for a in bind.value if isinstance(a, str) and not a.startswith("<"))
+                            binds.setdefault(bind.target, []).append(bind._replace(value=named))
             imports: dict[str, list[Import]] = {}
             for entry in self.imports[fn.module].get(number, ()):
                 if entry.kind != "star":
