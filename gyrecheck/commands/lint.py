@@ -3,48 +3,58 @@
 from __future__ import annotations
 
 import sys
-from enum import Enum
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from gyrecheck.commands.lint_options import Baseline, Diff, DiffBase, Fix, Graph, UnsafeFixes, WriteBaseline
+from gyrecheck.commands.lint_options import (
+    Baseline,
+    CacheDir,
+    Diff,
+    DiffBase,
+    Duties,
+    Exclude,
+    ExtendSelect,
+    Fix,
+    Graph,
+    Hints,
+    Jobs,
+    NoCache,
+    OnOff,
+    Paths,
+    ShowSuppressed,
+    Statistics,
+    StdinFilename,
+    UnsafeFixes,
+    WriteBaseline,
+)
 from gyrecheck.commands.options import (
-    Color, ColorWhen, Config, ExitZero, FailOnOption, Force, Ignore, Output, OutputFormat, Quiet, Select, TopologyOption, Verbose, fail_level, finish,
-)  # fmt: skip
+    Color,
+    ColorWhen,
+    Config,
+    ExitZero,
+    FailOnOption,
+    Force,
+    Ignore,
+    Output,
+    OutputFormat,
+    Quiet,
+    Select,
+    TopologyOption,
+    Verbose,
+    fail_level,
+    finish,
+)
 from gyrecheck.model.errors import GyreError
 
 if TYPE_CHECKING:
-    from gyrecheck.commands.lint_check import Judged, Rules, Timer
-    from gyrecheck.model.finding import Finding, Report, Scalar
+    from gyrecheck.commands.lint_check import Rules
+    from gyrecheck.model.facts import Unreadable
+    from gyrecheck.model.finding import Finding
     from gyrecheck.program.program import Program
     from gyrecheck.rulebook.codes import Sample
-    from gyrecheck.rulebook.project_config import ProjectConfig
-    from gyrecheck.source.cache import Cache
     from gyrecheck.source.collect import Text
-
-
-class OnOff(str, Enum):
-    """A switch that is written out."""
-
-    ON = "on"
-    OFF = "off"
-
-
-_CODE = "Lint"
-Paths = Annotated[list[Path] | None, typer.Argument(help="Files and folders; `-` reads standard input.", metavar="[PATH]...", show_default=False)]
-Exclude = Annotated[list[str] | None, typer.Option("--exclude", metavar="GLOB", help="Files or folders to leave out.", rich_help_panel=_CODE)]
-ExtendSelect = Annotated[list[str] | None, typer.Option("--extend-select", help="Codes to check beside those selected.", rich_help_panel=_CODE)]
-Statistics = Annotated[bool, typer.Option("--statistics", help="Counts by code, call resolution, time by stage.", rich_help_panel=_CODE)]
-Duties = Annotated[bool, typer.Option("--duties", help="Every function with an effect, its duty, and why.", rich_help_panel=_CODE)]
-Hints = Annotated[OnOff, typer.Option("--hints", help="Show what is known by name only.", rich_help_panel=_CODE)]
-ShowSuppressed = Annotated[bool, typer.Option("--show-suppressed", help="List suppressed findings with their reasons.", rich_help_panel=_CODE)]
-StdinFilename = Annotated[str, typer.Option("--stdin-filename", metavar="PATH", help="The name that standard input goes by.", rich_help_panel=_CODE)]
-NoCache = Annotated[bool, typer.Option("--no-cache", help="Read nothing from the cache and keep nothing.", rich_help_panel=_CODE)]
-CacheDir = Annotated[Path | None, typer.Option("--cache-dir", envvar="GYRECHECK_CACHE_DIR", help="Where facts are kept.", rich_help_panel=_CODE)]
-Jobs = Annotated[int, typer.Option("--jobs", envvar="GYRECHECK_JOBS", min=0, help="Processes for reading; 0 decides by size.", rich_help_panel=_CODE)]
 
 
 def command(
@@ -96,8 +106,14 @@ def command(
     rules = load_rules(cache, settings.rules_folder)
     timer.mark("rules")
     chosen = Chosen.of(
-        rules.codes, settings, tuple(select or ()), tuple(extend_select or ()), tuple(ignore or ()), hints=hints is OnOff.ON, suppressed=show_suppressed
-    )  # fmt: skip
+        rules.codes,
+        settings,
+        tuple(select or ()),
+        tuple(extend_select or ()),
+        tuple(ignore or ()),
+        hints=hints is OnOff.ON,
+        suppressed=show_suppressed,
+    )
     declared = topology or settings.topology
     refuse_together(fix=fix, diff=diff, stdin=str(given[0]) == "-")
 
@@ -111,15 +127,26 @@ def command(
         found = judge_texts(texts, rules, cache, declared=declared, jobs=jobs).findings
         return with_suppressions(tuple(f for f in found if chosen.shows(f)), texts, chosen.codes, rules.codes)
 
-    before = accepted(baseline, write=write_baseline, diff_base=diff_base, paths=given, exclude=(*settings.exclude, *(exclude or ())), old=old)
+    before = accepted(
+        baseline, write=write_baseline, diff_base=diff_base, paths=given, exclude=(*settings.exclude, *(exclude or ())), old=old
+    )
     mender = Mender(fix or diff or any(name.partition(":")[0] == "sarif" for name in output_format or ()), unsafe_fixes, build)
     made = (0, 0)
     for _ in range(PASSES if fix else 1):
         judged = judge_texts(texts, rules, cache, declared=declared, jobs=jobs, timer=timer)
         report = report_of(
-            judged, texts, failed, chosen, rules.codes, inputs=tuple(p.as_posix() for p in given), declared=declared is not None,
-            timer=timer if statistics or verbose > 1 else None, duties=duties, accepted=before, mender=mender,
-        )  # fmt: skip
+            judged,
+            texts,
+            failed,
+            chosen,
+            rules.codes,
+            inputs=tuple(p.as_posix() for p in given),
+            declared=declared is not None,
+            timer=timer if statistics or verbose > 1 else None,
+            duties=duties,
+            accepted=before,
+            mender=mender,
+        )
         now = mender.write(texts) if fix else (0, 0)
         if not now[0]:
             break
@@ -137,20 +164,29 @@ def command(
     if fix:
         report = replace(report, summary=fixed_summary(report.summary, made, mender.held_back))
     finish(
-        report, output_format=output_format, output=output, color=color, quiet=quiet, fail_on=fail_level(fail_on, settings.fail_on), exit_zero=exit_zero, force=force
-    )  # fmt: skip
+        report,
+        output_format=output_format,
+        output=output,
+        color=color,
+        quiet=quiet,
+        fail_on=fail_level(fail_on, settings.fail_on),
+        exit_zero=exit_zero,
+        force=force,
+    )
 
 
-def _texts(paths: tuple[Path, ...], exclude: tuple[str, ...], stdin_filename: str) -> tuple[tuple[Text, ...], tuple[object, ...]]:
+def _texts(paths: tuple[Path, ...], exclude: tuple[str, ...], stdin_filename: str) -> tuple[tuple[Text, ...], tuple[Unreadable, ...]]:
     from gyrecheck.source.cache import digest
-    from gyrecheck.source.collect import Text, read_texts
+    from gyrecheck.source.collect import Text, cells_of, read_texts
     from gyrecheck.source.files import SourceFile, find_files
 
     if str(paths[0]) == "-":
         if len(paths) > 1:
             raise GyreError("`-` and other paths together", hint="standard input is checked alone; name it with --stdin-filename")
-        data = sys.stdin.buffer.read()
-        return (Text(SourceFile(Path(stdin_filename or "stdin.py"), stdin_filename or "stdin.py"), data, digest(data)),), ()
+        name = stdin_filename or "stdin.py"
+        raw = sys.stdin.buffer.read()
+        data = cells_of(raw) if name.endswith(".ipynb") else raw
+        return (Text(SourceFile(Path(name), name), data, digest(data), raw),), ()
     return read_texts(find_files(paths, exclude))
 
 
@@ -169,7 +205,7 @@ def prove(sample: Sample) -> tuple[tuple[str, int], ...]:
     modules, failed = ((found,), ()) if isinstance(found, Module) else ((), (found,))
     rules = _proof_rules()
     judged = judge_modules(modules, failed, rules, {name: data}, declared=sample.topology)
-    text = Text(SourceFile(Path(name), name), data, "")
+    text = Text(SourceFile(Path(name), name), data, "", data)
     shown = with_suppressions(judged.findings, (text,), frozenset(rules.codes), rules.codes)
     return tuple((f.code, f.line) for f in shown if not f.suppressed)
 

@@ -102,8 +102,8 @@ def accepted(
 def _texts(files: dict[str, bytes], within: dict[Path, str], exclude: tuple[str, ...]) -> tuple[Text, ...]:
     """The old files as if they lay where the checked ones do, under the names the check shows; what it leaves out is left out."""
     from gyrecheck.source.cache import digest
+    from gyrecheck.source.collect import cells_of
     from gyrecheck.source.files import SourceFile, is_left_out, shown_path
-    from gyrecheck.source.notebooks import read_notebook
 
     here = Path.cwd()
     texts = {}
@@ -117,10 +117,10 @@ def _texts(files: dict[str, bytes], within: dict[Path, str], exclude: tuple[str,
             if is_left_out(tail, shown, exclude):
                 continue
             try:
-                data = read_notebook(content).source if name.endswith(".ipynb") else content
+                data = cells_of(content) if name.endswith(".ipynb") else content
             except GyreError:
                 continue  # it is reported in the new tree when it is still broken there
-            texts[shown] = Text(SourceFile(path, shown), data, digest(data))
+            texts[shown] = Text(SourceFile(path, shown), data, digest(data), content)
     return tuple(texts[shown] for shown in sorted(texts))
 
 

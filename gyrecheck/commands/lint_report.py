@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from fnmatch import fnmatch
@@ -54,7 +55,8 @@ class Chosen:
         left_out = (*settings.ignore, *ignore)
         if left_out:
             chosen -= select_codes(codes, left_out, (), option="--ignore")
-        per_path = tuple((glob, select_codes(codes, entries, (), option="per-path-ignores")) for glob, entries in settings.per_path_ignores.items())
+        ignored = settings.per_path_ignores.items()
+        per_path = tuple((glob, select_codes(codes, entries, (), option="per-path-ignores")) for glob, entries in ignored)
         return cls(frozenset(chosen), per_path, hints, suppressed, settings.root)
 
     def shows(self, finding: Finding) -> bool:
@@ -66,10 +68,8 @@ class Chosen:
     def _fits(self, path: str, glob: str) -> bool:
         names = [path]
         if self.root:
-            try:
+            with suppress(ValueError):  # a file outside the project has no name below it
                 names.append(Path(path).resolve().relative_to(Path(self.root).resolve()).as_posix())
-            except ValueError:
-                pass
         return any(fnmatch(n, glob) or fnmatch(n, f"{glob.rstrip('/')}/*") for n in names)
 
 
@@ -101,7 +101,8 @@ def report_of(
     statistics = _statistics(judged, findings, texts, timer) if timer is not None else {}
     if timer is not None:
         counts = Counter((f.code, f.name, f.severity.value) for f in findings if not f.suppressed)
-        tables["statistics"] = Table(("code", "name", "severity", "count"), tuple((*key, n) for key, n in sorted(counts.items())), "Findings by code")
+        rows = tuple((*key, n) for key, n in sorted(counts.items()))
+        tables["statistics"] = Table(("code", "name", "severity", "count"), rows, "Findings by code")
         tables["run"] = Table(("quantity", "value"), tuple(statistics.items()), "Run")
     if accepted is not None and accepted.compares:
         statistics = {**statistics, "baselined": sum(f.baselined for f in findings)}
@@ -115,10 +116,12 @@ def report_of(
         findings=findings,
         tables=tables,
         sentences=tuple(f"Suppressed {f.code} at {f.path}:{f.line}: {f.suppressed}" for f in hidden) if chosen.suppressed else (),
-        summary="\n".join([
-            _summary(judged, shown, hidden, len(texts) + len(failed), declared=declared),
-            *(accepted.summary(findings) if accepted is not None else ()),
-        ]),
+        summary="\n".join(
+            [
+                _summary(judged, shown, hidden, len(texts) + len(failed), declared=declared),
+                *(accepted.summary(findings) if accepted is not None else ()),
+            ]
+        ),
         skipped=(),
         unresolved=judged.unresolved,
         statistics=statistics,
@@ -166,12 +169,12 @@ def with_suppressions(
 
 
 def _relocated(findings: tuple[Finding, ...], texts: tuple[Text, ...]) -> tuple[Finding, ...]:
-    books = {t.file.shown: t.file.path for t in texts if t.file.shown.endswith(".ipynb")}
+    books = {t.file.shown: t.raw for t in texts if t.file.shown.endswith(".ipynb")}
     if not any(f.path in books for f in findings):
         return findings
     from gyrecheck.source.notebooks import read_notebook
 
-    opened = {shown: read_notebook(path.read_bytes()) for shown, path in books.items() if any(f.path == shown for f in findings)}
+    opened = {shown: read_notebook(raw) for shown, raw in books.items() if any(f.path == shown for f in findings)}
     return tuple(opened[f.path].relocate(f, f.path) if f.path in opened else f for f in findings)
 
 
@@ -188,4 +191,3 @@ def _statistics(judged: Judged, findings: tuple[Finding, ...], texts: tuple[Text
     }
     out.update({f"cpu_{stage}_s": round(seconds, 3) for stage, seconds in timer.stages.items()})
     return out
-

@@ -22,11 +22,12 @@ _CHUNK = 40
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """One file as it was read: bytes (of the joined cells for a notebook) and their hash."""
+    """One file as it was read: bytes (of the joined cells for a notebook), their hash, and the file's own bytes."""
 
     file: SourceFile
     data: bytes
     content: str
+    raw: bytes
 
 
 def read_texts(files: tuple[SourceFile, ...]) -> tuple[tuple[Text, ...], tuple[Unreadable, ...]]:
@@ -35,19 +36,23 @@ def read_texts(files: tuple[SourceFile, ...]) -> tuple[tuple[Text, ...], tuple[U
     failed: list[Unreadable] = []
     for file in files:
         try:
-            data = file.path.read_bytes()
-            if file.shown.endswith(".ipynb"):
-                data = _cells(data)
+            raw = file.path.read_bytes()
+            data = cells_of(raw) if file.shown.endswith(".ipynb") else raw
         except OSError as error:
             failed.append(Unreadable(file.shown, 0, 0, f"cannot be read: {error.strerror or error}"))
         except GyreError as error:
             failed.append(Unreadable(file.shown, 1, 1, error.message))
         else:
-            texts.append(Text(file, data, digest(data)))
+            texts.append(Text(file, data, digest(data), raw))
     return tuple(texts), tuple(failed)
 
 
-def _cells(data: bytes) -> bytes:
+def cells_of(data: bytes) -> bytes:
+    """The Python of a notebook.
+
+    Raises:
+        GyreError: it is none.
+    """
     from gyrecheck.source.notebooks import read_notebook
 
     return read_notebook(data).source
