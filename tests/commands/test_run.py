@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
+import pty
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import textwrap
 import time
 from dataclasses import dataclass
@@ -243,3 +248,22 @@ def test_torch_is_hooked_from_the_command_line(gyrecheck, tmp_path):
     assert {"GYR420", "GYR402"} <= {v["code"] for v in found["verdicts"] if v["state"] == "broken"}
     assert found["statistics"]["optimizer_steps"] == 24
     assert found["exit"] == 1
+
+
+def test_a_program_on_a_terminal_gets_a_terminal(tmp_path):
+    """Where our output is a terminal the program's is one too, with its size, and no newline is doubled."""
+    reader, writer = pty.openpty()
+    fcntl.ioctl(writer, termios.TIOCSWINSZ, struct.pack("HHHH", 31, 97, 0, 0))
+    text = "import os, sys; print(sys.stdout.isatty(), os.get_terminal_size().columns); print('x')"
+    child = subprocess.Popen(
+        [sys.executable, "-m", "gyrecheck", "run", "--report", str(tmp_path / "r.txt"), "-q", "--", sys.executable, "-c", text],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdin=subprocess.DEVNULL, stdout=writer, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    os.close(writer)
+    seen = b""
+    with contextlib.suppress(OSError):
+        while part := os.read(reader, 1024):
+            seen += part
+    os.close(reader)
+    assert child.wait(timeout=60) == 0
+    assert seen == b"True 97\r\nx\r\n"
