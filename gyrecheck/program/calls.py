@@ -50,11 +50,21 @@ class Calls:
         self.edges: list[list[Edge]] = [[] for _ in tree.functions]
         self.resolved = self.unresolved = 0
         self._kinds: dict[int, str] = {}
+        self._holders: tuple[int, set[str]] = (-1, set())
         self._defined: dict[str, list[int]] = {}
         for fn in tree.functions:
             if fn.cls >= 0:
                 self._defined.setdefault(fn.fact.name, []).append(fn.number)
+        self._function_names = {f.fact.name for f in tree.functions}
+        tables = (lexicon.symbols, lexicon.type_names, lexicon.factories, lexicon.names, lexicon.calls)
+        self._spoken = {key.rpartition(".")[2] for table in tables for key in table}
+        self._spoken |= {m for table in lexicon.methods.values() for m in table}
+        self._spoken |= {m for receiver in lexicon.receivers for m in receiver.methods} | {"super"}
+        self._wanted: dict[str, bool] = {}
+        renamed = {i.alias for m in tree.modules for i in m.imports if i.alias and i.alias != i.name}
+        renamed |= {b.target for m in tree.modules for b in m.functions[0].binds if b.value and b.target.isidentifier()}
         self._known_names = {f.fact.name for f in tree.functions} | {c.fact.name for c in tree.classes}
+        self._spoken |= renamed
         for fn in tree.functions:
             for at, call in enumerate(fn.fact.calls):
                 if call.name != "{}":
@@ -63,21 +73,42 @@ class Calls:
 
     # ---- roles
 
+    def _means_something(self, last: str) -> bool:
+        """Whether a call of this last name can have a role or be one of ours; nine calls of ten are passed over by this."""
+        if not last or last in self._known_names or last in self._spoken or last[:1].isupper():
+            return True
+        named = self.lexicon.named(last)
+        return named is not None and "__call__" in named.methods
+
+    def _local(self, fn: Fn, name: str) -> bool:
+        """A name bound in this very function, or a parameter: it may hold one of our functions."""
+        names = self.tree.names(fn.number)
+        return name in names.binds or name in names.params
+
     def _call(self, fn: Fn, at: int, call: Call) -> None:
         if call.result == -2:
             if self.lexicon.names.get(call.name[1:]) == "grad.cut":
                 self.roles[fn.number].append(RoleAt("grad.cut", at, Confidence.BOUND, call.name))
             return
-        target = self.resolver.callee(fn.number, at)
         last = call.name.rpartition(".")[2]
+        wanted = self._wanted.get(last)
+        if wanted is None:
+            self._wanted[last] = wanted = self._means_something(last)
+        if not wanted and not ("." not in call.name and self._local(fn, call.name)):
+            for atoms in call.args:
+                self._passed(fn, at, atoms)
+            for _, atoms in call.keywords:
+                self._passed(fn, at, atoms)
+            return
+        target = self.resolver.callee(fn.number, at)
         before = len(self.edges[fn.number])
         role = self._role(fn, call, target, last)
         if target is not None and target.kind in {"func", "class", "inst"}:
             self._edge(fn, at, call, target, last)
         for atoms in call.args:
-            self._passed(fn, at, atoms, target)
+            self._passed(fn, at, atoms)
         for _, atoms in call.keywords:
-            self._passed(fn, at, atoms, target)
+            self._passed(fn, at, atoms)
         if role is not None:
             self.roles[fn.number].append(RoleAt(role[0], at, role[1], role[2]))
         first_party = target is not None and target.kind in {"func", "class", "inst", "module"}
@@ -241,13 +272,24 @@ class Calls:
         fact = self.tree.functions[number].fact
         return len(fact.calls) <= 1 and not fact.binds and (not fact.exits or fact.exits[0].kind == "raise")
 
-    def _passed(self, fn: Fn, at: int, atoms: tuple[str | int, ...], target: Thing | None) -> None:
+    def _passed(self, fn: Fn, at: int, atoms: tuple[str | int, ...]) -> None:
         for atom in atoms:
-            if isinstance(atom, int) or atom.startswith("="):
+            if isinstance(atom, int) or atom[:1] == "=":
+                continue
+            if atom[:1] != "<" and not (atom.rpartition(".")[2] in self._function_names or atom in self._names_in(fn)):
                 continue
             found = self.resolver.atom(fn.number, atom)
             if found is not None and found.kind == "func":
                 self.edges[fn.number].append(Edge(fn.number, int(found.ref), at, "passed", Confidence.BOUND))
+
+    def _names_in(self, fn: Fn) -> set[str]:
+        """Names that may hold a function here: bound to a lambda, a partial or another name."""
+        if self._holders[0] != fn.number:
+            held = {b.target for b in fn.fact.binds if b.value and (isinstance(b.value[0], int) or b.op == "lambda")}
+            held |= {i.alias for entries in self.tree.names(fn.number).imports.values() for i in entries if i.alias}
+            held |= {i.alias for entries in self.tree.names(self.tree.first_function[fn.module]).imports.values() for i in entries if i.alias}
+            self._holders = (fn.number, held)
+        return self._holders[1]
 
     def _decorators(self, fn: Fn) -> None:
         for decorator in fn.fact.decorators:

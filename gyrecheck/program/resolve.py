@@ -12,6 +12,7 @@ from gyrecheck.rulebook.lexicon import Lexicon
 
 _DEPTH = 24
 _CALL_SITES = 6
+_SITES_READ = 40
 
 
 class Resolver:
@@ -37,6 +38,10 @@ class Resolver:
         key = (number, path)
         if key in self._paths:
             return self._paths[key]
+        home = self._home(number, path.split(".", 1)[0].split("[", 1)[0])
+        if home != number:
+            self._paths[key] = found = self.path(home, path)
+            return found
         if self._depth > _DEPTH:
             return None
         self._paths[key] = None
@@ -47,6 +52,19 @@ class Resolver:
             self._depth -= 1
         self._paths[key] = found
         return found
+
+    def _home(self, number: int, name: str) -> int:
+        """The scope that binds a name as seen from function `number`; the module body when none does."""
+        at = number
+        functions = self.tree.functions
+        while True:
+            parent = functions[at].parent
+            if parent < 0:
+                return at
+            names = self.tree.names(at)
+            if name in names.params or name in names.binds or name in names.imports or name in names.functions or name in names.classes:
+                return at
+            at = parent
 
     def _path(self, number: int, path: str) -> Thing | None:
         head, tail = _split(path)
@@ -391,6 +409,8 @@ class Resolver:
             return self.returned(inner, part) if inner >= 0 else None
         if target.kind == "ext":
             role = self.lexicon.symbols.get(str(target.ref))
+            if target.ref in {"importlib.import_module", "builtins.__import__"}:
+                return self._dynamic(number, call)
             if role == "wrap.first":
                 return self._wrapped(number, call)
             made = self.lexicon.type_made_by(str(target.ref))
@@ -401,6 +421,14 @@ class Resolver:
                 return self._method_result(Thing("type", owner), method)
             return Thing("result", target.ref) if not str(target.ref).startswith("builtins.") else self._builtin(number, call)
         return None
+
+    def _dynamic(self, number: int, call: Call) -> Thing | None:
+        """`importlib.import_module("a.b")` with a literal name."""
+        name = str(call.args[0][0]) if call.args and call.args[0] else ""
+        if not name.startswith("='"):
+            return None
+        found = self.tree.module(name[2:-1], self.tree.functions[number].module)
+        return Thing("module", found) if found >= 0 else Thing("ext", name[2:-1])
 
     def _builtin(self, number: int, call: Call) -> Thing | None:
         if call.name in {"next", "iter", "list", "tuple", "sorted", "reversed", "getattr"} and call.args:
@@ -481,7 +509,7 @@ class Resolver:
         plain = [p.name for p in fact.params if not p.kind]
         index = plain.index(name) - bound if name in plain else -1
         tried = 0
-        for number, at in self.sites(wanted):
+        for number, at in self.sites(wanted)[:_SITES_READ]:
             call = self.tree.functions[number].fact.calls[at]
             atoms = next((v for k, v in call.keywords if k == name), call.args[index] if 0 <= index < len(call.args) else ())
             if not atoms:

@@ -109,7 +109,7 @@ def _judge(program: Program, modules: frozenset[int], own: list[Duty], declared:
         return Group(modules, declared or Topology.DECOUPLED, "a sampling and a training part are started on their own")
     if drivers:
         first = min(drivers, key=lambda d: (not _is_root(program, d.function), d.function))
-        carrier = any(program.own(fn.number, "carrier.write", "carrier.make") for fn in program.functions if fn.module in modules)
+        carrier = any(program.own(fn.number, "carrier.write", "carrier.make") for m in modules for fn in program.tree.functions_of(m))
         kind = Topology.COLOCATED if carrier else Topology.SYNCHRONOUS
         reason = f"{program.name(first.function)} calls both sides in turn" + (", a carrier lies between" if carrier else "")
         return Group(modules, declared or kind, reason, first.function, _meeting(program, first.function))
@@ -145,9 +145,7 @@ def _meeting(program: Program, number: int) -> tuple[tuple[int, int], ...]:
 def _started(program: Program, modules: frozenset[int]) -> dict[str, list[int]]:
     """Functions that run as a thread, process or script of their own, by the one side they reach."""
     entries: set[int] = set()
-    for fn in program.functions:
-        if fn.module not in modules:
-            continue
+    for fn in (f for m in modules for f in program.tree.functions_of(m)):
         starts = {at for at, _ in program.own(fn.number, "thread.start", hints=True)}
         entries.update(e.callee for e in program.calls.edges[fn.number] if e.call in starts and e.kind == "passed")
         if fn.fact.name == "<module>":

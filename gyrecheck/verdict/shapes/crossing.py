@@ -28,6 +28,8 @@ def crossing(program: Program, layout: Layout) -> Iterator[Suspect]:
             continue
         if duty == "fused" and "rollout" in region and not _off_policy(program, number):
             yield from _own(program, number)
+        if duty == "fused" and "update" in region and "driver" not in region and not _off_policy(program, number):
+            yield from _acts_itself(program, number)
         if duty != "crossing" or (is_loop(program, number) and not _declared_apart(layout, fn.module)):
             continue
         acts = program.own(number, *ACTING)
@@ -52,6 +54,16 @@ def _own(program: Program, number: int) -> Iterator[Suspect]:
         )  # fmt: skip
 
 
+def _acts_itself(program: Program, number: int) -> Iterator[Suspect]:
+    learn = program.call(number, program.own(number, *LEARNING)[0][0])
+    for at, _ in program.own(number, *ACTING, "env.reset"):
+        yield at_call(
+            program, number, at, "GYR204", f"`{readable(program.call(number, at))}` in an update: `{program.name(number)}` trains",
+            evidence=(program.place(number, learn.line, f"it trains: {readable(learn)}", "because", learn.column + 1),),
+            hint="collect in the sampler, record with the policy version, and read the record here", side="training", pure=True,
+        )  # fmt: skip
+
+
 def _off_policy(program: Program, number: int) -> bool:
     """The learning part draws its batch from a store."""
     return bool(program.has(number, *_TAKES, full=True))
@@ -65,13 +77,15 @@ def _learning_below(program: Program, number: int, act: int) -> Iterator[Suspect
         if effect is None or effect.distance == 0 or effect.confidence is Confidence.HINT:
             continue
         hops = program.effects.chain(number, role)
+        if hops[0].call < 0 or program.functions[hops[0].callee].parent == number:
+            continue  # its own inner function is no other place
         if any(_off_policy(program, hop.function) or _is_environment(program, hop.function) for hop in hops[1:]):
             continue
         last = hops[-1]
-        call = program.call(last.function, last.call)
+        call, crossed = program.call(last.function, last.call), program.call(number, hops[0].call)
         yield at_call(
-            program, last.function, last.call, code, f"`{readable(call)}` is reached from `{program.name(number)}`, which samples",
-            evidence=(because, *program.hops(hops[:-1])), key=f"{program.name(number)}>{call.name}",
+            program, number, hops[0].call, code, f"`{program.name(number)}` samples, and reaches `{readable(call)}` through `{readable(crossed)}`",
+            evidence=(because, *program.hops(hops[1:])), key=f"{program.name(number)}>{call.name}",
             hint="let the sampler write the record and return; learn where the record is read", side="sampling", confidence=effect.confidence,
             pure="rollout" in program.region(number),
         )  # fmt: skip
@@ -86,13 +100,15 @@ def _acting_below(program: Program, number: int) -> Iterator[Suspect]:
         if effect is None or effect.distance == 0 or effect.confidence is Confidence.HINT:
             continue
         hops = program.effects.chain(number, role)
-        if any(program.region(hop.function) & {"simulation", "evaluation"} for hop in hops):
+        if hops[0].call < 0 or program.functions[hops[0].callee].parent == number or role == "rollout.run" and len(hops) == 1:
+            continue
+        if any(program.region(hop.function) & {"simulation", "evaluation", "loss", "dataset"} for hop in hops):  # pure sides speak for themselves
             continue
         last = hops[-1]
-        call = program.call(last.function, last.call)
+        call, crossed = program.call(last.function, last.call), program.call(number, hops[0].call)
         yield at_call(
-            program, last.function, last.call, "GYR204", f"`{readable(call)}` is reached from `{program.name(number)}`, which trains",
-            evidence=(because, *program.hops(hops[:-1])), key=f"{program.name(number)}>{call.name}",
+            program, number, hops[0].call, "GYR204", f"`{program.name(number)}` trains, and reaches `{readable(call)}` through `{readable(crossed)}`",
+            evidence=(because, *program.hops(hops[1:])), key=f"{program.name(number)}>{call.name}",
             hint="collect in the sampler, record with the policy version, and read the record here", side="training", confidence=effect.confidence,
             pure="update" in program.region(number),
         )  # fmt: skip

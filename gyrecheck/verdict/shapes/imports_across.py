@@ -7,6 +7,7 @@ TYPE_CHECKING, or used by evaluation only, are no crossing.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from gyrecheck.model.facts import Import, Module
 from gyrecheck.model.finding import Confidence, Evidence, Severity
@@ -40,12 +41,15 @@ def _learns(program: Program, module: int) -> tuple[int, int] | None:
 
 
 def _environments(program: Program, module: int, facts: Module, learns: tuple[int, int]) -> Iterator[Suspect]:
+    seen: set[int] = set()
     for entry in facts.imports:
-        what = _means(program, module, entry, ("env.make",)) or _environment_of_ours(program, module, entry)
+        what = _means(program, module, entry, ("env.make",))
         if what is None or not _counts(program, module, entry):
             continue
+        seen.add(entry.line)
         yield _suspect(program, module, entry, "GYR201", f"a training module imports `{what}`", learns, "training side by", "training",
                        "pass observation and action shapes in the configuration")  # fmt: skip
+    yield from _made_here(program, module, learns, seen)
 
 
 def _optimizers(program: Program, module: int, facts: Module, acts: tuple[int, int]) -> Iterator[Suspect]:
@@ -74,22 +78,56 @@ def _means(program: Program, module: int, entry: Import, roles: tuple[str, ...])
     return name if role in roles else None
 
 
-def _environment_of_ours(program: Program, module: int, entry: Import) -> str | None:
-    """A first-party environment class, or a function that makes one."""
-    if entry.type_only or entry.kind not in {"from", "dynamic"}:
-        return None
-    names = program.tree.names(program.tree.first_function[module] + entry.function)
-    bound = entry.alias or entry.name
-    if entry.kind == "dynamic" or bound not in names.imports:
-        return None
-    found = program.resolver.path(program.tree.first_function[module] + entry.function, bound)
-    if found is None:
-        return None
-    if found.kind == "class" and program.calls.class_kind(int(found.ref)) == "env":
-        return bound
-    if found.kind == "func" and program.has(int(found.ref), "env.make", full=True) and not program.has(int(found.ref), *LEARNING, full=True):
-        return bound
-    return None
+def _made_here(program: Program, module: int, learns: tuple[int, int], seen: set[int]) -> Iterator[Suspect]:
+    """An environment made by a call of this module, by itself or through what it calls: the finding stands at the import that opens the way."""
+    for fn in program.tree.functions_of(module):
+        if "evaluation" in program.region(fn.number):
+            continue
+        effect = program.full.of[fn.number].get("env.make")
+        if effect is None or effect.confidence is Confidence.HINT:
+            continue
+        for at, chain in _makers(program, fn.number):
+            call = program.call(fn.number, at)
+            entry = _opened_by(program, module, fn.number, call.name.split(".")[0].split("[")[0])
+            if entry is None or entry.line in seen or entry.type_only:
+                continue
+            seen.add(entry.line)
+            what = f"{entry.module}.{entry.name}" if entry.name else entry.module
+            found = _suspect(program, module, entry, "GYR201", f"a training module imports `{what.strip('.')}`, which makes an environment", learns,
+                             "training side by", "training", "pass observation and action shapes in the configuration")  # fmt: skip
+            yield replace(found, evidence=(*found.evidence, *chain), confidence=Confidence.BOUND)
+
+
+def _makers(program: Program, number: int) -> Iterator[tuple[int, tuple[Evidence, ...]]]:
+    """The calls of a function that make an environment, each with the chain down to where it is made."""
+    for at, _ in program.own(number, "env.make"):
+        call = program.call(number, at)
+        yield at, (program.place(number, call.line, f"made here: {readable(call)}", "because", call.column + 1),)
+    for edge in program.calls.edges[number]:
+        effect = program.full.of[edge.callee].get("env.make")
+        if edge.call < 0 or edge.kind == "name" or effect is None or effect.confidence is Confidence.HINT:
+            continue
+        if program.has(edge.callee, *LEARNING, full=True) or "evaluation" in program.region(edge.callee):
+            continue
+        call = program.call(number, edge.call)
+        first = program.place(number, call.line, f"{program.name(number)} calls {readable(call)}", "through", call.column + 1)
+        yield edge.call, (first, *program.chain(edge.callee, "env.make", full=True))
+
+
+def _opened_by(program: Program, module: int, number: int, head: str) -> Import | None:
+    """The import that binds the first name of a call, in the function or around it."""
+    at = number
+    while at >= 0:
+        names = program.tree.names(at)
+        if head in names.imports:
+            return names.imports[head][0]
+        lines = {b.line for b in names.binds.get(head, ())}
+        dynamic = [i for i in program.tree.imports[module].get(at, ()) if i.kind == "dynamic" and i.line in lines]
+        if dynamic:
+            return dynamic[0]
+        at = program.functions[at].parent
+    stars = [i for i in program.tree.modules[module].imports if i.kind == "star"]
+    return stars[0] if len(stars) == 1 else None
 
 
 def _counts(program: Program, module: int, entry: Import) -> bool:

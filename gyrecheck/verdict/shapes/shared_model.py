@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gyrecheck.model.facts import Bind
+from gyrecheck.model.finding import Severity
 from gyrecheck.program.program import ACTING, LEARNING, Program, readable, roots
 from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes.suspect import Suspect, at_bind, at_call
@@ -21,6 +22,7 @@ def shared_model(program: Program, layout: Layout) -> Iterator[Suspect]:
 
 
 def _globals(program: Program, sides: dict[int, str]) -> Iterator[Suspect]:
+    importers = _importers(program)
     for module in range(len(program.tree.modules)):
         body = program.tree.first_function[module]
         names = program.tree.names(body)
@@ -30,7 +32,7 @@ def _globals(program: Program, sides: dict[int, str]) -> Iterator[Suspect]:
             kind = _kind(program, body, name, binds[0])
             if kind not in {"module", "container"}:
                 continue
-            readers = _readers(program, module, name)
+            readers = _readers(program, module, name, importers)
             acting = [n for n in readers if sides.get(n) == "sampler" and program.has(n, *ACTING)]
             learning = [n for n in readers if sides.get(n) == "trainer" and program.has(n, *LEARNING)]
             if not acting or not learning:
@@ -81,24 +83,32 @@ def _kind(program: Program, body: int, name: str, bind: Bind) -> str:
     return kind
 
 
-def _readers(program: Program, module: int, name: str) -> list[int]:
+def _readers(program: Program, module: int, name: str, importers: dict[tuple[int, str], list[int]]) -> list[int]:
     """Functions of the file, and importers of the name, that read the module-level `name`."""
     out = []
-    body = program.tree.first_function[module]
-    for fn in program.functions:
-        if fn.fact.name.startswith("<"):
-            continue
-        if fn.module != module and not any(
-            i.kind == "from" and i.name == name and program.tree.module(i.module, fn.module) == module for i in program.tree.modules[fn.module].imports
-        ):
-            continue
+    for fn in (f for m in (module, *importers.get((module, name), ())) for f in program.tree.functions_of(m)):
         fact = fn.fact
-        if name in program.tree.names(fn.number).params or (name in program.tree.names(fn.number).binds and name not in fact.globals):
+        if fact.name.startswith("<"):
             continue
-        read = any(c.name.split(".")[0].split("[")[0] == name or name in {*(r for a in c.args for r in roots(a)), *(r for _, v in c.keywords for r in roots(v))} for c in fact.calls)
-        if read or any(name in roots(b.value) for b in fact.binds):
+        names = program.tree.names(fn.number)
+        if name in names.params or (name in names.binds and name not in fact.globals):
+            continue
+        if any(c.name.startswith(name) and c.name.split(".")[0].split("[")[0] == name for c in fact.calls) or any(name in roots(b.value) for b in fact.binds):
             out.append(fn.number)
-    del body
+        elif any(name in roots(a) for c in fact.calls for a in (*c.args, *(v for _, v in c.keywords))):
+            out.append(fn.number)
+    return out
+
+
+def _importers(program: Program) -> dict[tuple[int, str], list[int]]:
+    """Which files import a name from which of our files."""
+    out: dict[tuple[int, str], list[int]] = {}
+    for module, facts in enumerate(program.tree.modules):
+        for entry in facts.imports:
+            if entry.kind == "from" and not entry.level:
+                target = program.tree.module(entry.module, module)
+                if target >= 0:
+                    out.setdefault((target, entry.name), []).append(module)
     return out
 
 
@@ -133,7 +143,16 @@ def _threads(program: Program) -> Iterator[Suspect]:
                     evidence=(program.place(fn.number, first.line, f"{program.name(act)} runs at the same time", "because", first.column + 1),
                               program.place(fn.number, call.line, f"{program.name(learn)} trains it", "because", call.column + 1)),
                     hint="give the sampler its own copy and load published weights between trajectories", key=models[0],
+                    at_most=Severity.NOTE if _only_loads(program, learn, models[0]) else Severity.ERROR,
                 )  # fmt: skip
+
+
+def _only_loads(program: Program, learn: int, model: str) -> bool:
+    """The trainer trains another object and only copies its weights into this one."""
+    tail = model.rpartition(".")[2]
+    return any(
+        program.call(learn, at).name.rpartition(".")[0].rpartition(".")[2] == tail for at, _ in program.own(learn, "weights.load")
+    )
 
 
 def _given(program: Program, number: int, at: int) -> set[str]:
@@ -156,7 +175,7 @@ def _copies(program: Program, number: int) -> bool:
 def _published(program: Program, layout: Layout) -> Iterator[Suspect]:
     """Weights are published, a sampler is there, and nothing in the group ever loads any."""
     for group in layout.groups:
-        own = [fn for fn in program.functions if fn.module in group.modules]
+        own = [fn for m in group.modules for fn in program.tree.functions_of(m)]
         published = [(fn.number, at) for fn in own for at, _ in program.own(fn.number, "weights.publish")]
         if not published or not any(program.own(fn.number, *ACTING) for fn in own):
             continue

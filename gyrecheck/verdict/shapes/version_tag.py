@@ -80,12 +80,14 @@ def _tagged(program: Program, keys: set[str]) -> bool:
 def _early(program: Program, number: int) -> Iterator[Suspect]:
     fn = program.functions[number]
     fact = fn.fact
-    if fact.name in {"__init__", "<module>", "__setstate__"} or program.has(number, *LEARNING, full=True):
-        return
-    loads = [(at, call) for at, call in enumerate(fact.calls) if _loads(program, number, at, call)]
-    if not loads:
+    if fact.name in {"__init__", "<module>", "__setstate__"}:
         return
     stamps = [b for b in fact.binds if b.form == "=" and "." in b.target and _is_version(program, b.target)]
+    if not stamps:
+        return
+    if program.has(number, *LEARNING, full=True):
+        return
+    loads = [(at, call) for at, call in enumerate(fact.calls) if _loads(program, number, at, call)]
     for stamp in stamps:
         after = [(at, c) for at, c in loads if c.order > stamp.order and _same_path(program, number, stamp, c)]
         prior = [(at, c) for at, c in loads if c.order < stamp.order]
