@@ -1,4 +1,4 @@
-"""`gyrecheck handoff`: what trajectory files hold (`show`), whether it keeps the contract (`check`), and the two sides against each other."""
+"""`gyrecheck handoff`: what trajectory files hold (`show`), whether they keep the contract (`check`), both sides compared (`diff`)."""
 
 from __future__ import annotations
 
@@ -102,7 +102,8 @@ def check(
         write_file(write_schema, text, force=force)
     level = fail_level(fail_on, load_project_config(config, Path.cwd()).fail_on)
     finish(
-        report, output_format=output_format, output=output, color=color, quiet=quiet, fail_on=level, exit_zero=exit_zero, undecided=undecided, force=force,
+        report, output_format=output_format, output=output, color=color, quiet=quiet, fail_on=level, exit_zero=exit_zero,
+        undecided=undecided, force=force,
     )  # fmt: skip
 
 

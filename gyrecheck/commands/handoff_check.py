@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from gyrecheck.rulebook.codes import Sample
 
 READER_NAMES = {
-    "jsonl": "JSON lines", "json_file": "JSON", "csv_file": "CSV", "npz": "numpy", "safetensors_file": "safetensors", "arrow": "Arrow", "torch_file": "torch", "hdf5": "HDF5",
+    "jsonl": "JSON lines", "json_file": "JSON", "csv_file": "CSV", "npz": "numpy", "safetensors_file": "safetensors", "arrow": "Arrow",
+    "torch_file": "torch", "hdf5": "HDF5",
 }  # fmt: skip
 
 
@@ -112,7 +113,7 @@ def check_report(
     _refuse_empty(profile.rows, files)
     judged = judge.result()
     seen = profile.seen(judged.roles)
-    findings = tuple(f for f in judged.findings if f.code in chosen or f.code not in codes)
+    findings = tuple(f for f in judged.findings if f.code in chosen)
     tables = {"contract": contract_table(contract, seen, findings)}
     if judged.table is not None:
         tables["ratio"] = judged.table
@@ -121,7 +122,7 @@ def check_report(
         if judged.verdict is not None and judged.verdict.state is not State.BROKEN and judged.verdict.code in chosen
         else ()
     )
-    grave = [f for f in findings if f.severity is not Severity.NOTE]
+    del verbose
     report = Report(
         command="handoff check",
         inputs=tuple(str(path) for path in files),
@@ -129,7 +130,7 @@ def check_report(
         verdicts=verdicts,
         tables=tables,
         heading=(_heading(records, profile.rows, judged.roles),),
-        not_judged=judged.not_judged if verbose or not grave else judged.not_judged,
+        not_judged=judged.not_judged,
         skipped=tuple(records.notes),
         summary=_summary(findings, judged, records),
         statistics={"records": judged.records, "rows": judged.rows, "files": len(records.files), "fields": len(seen)},
@@ -255,7 +256,7 @@ class _Episode:
         self._keys = self._keys or tuple(name for name in batch.columns if not name.startswith("header."))
         for row in range(batch.rows):
             name = example(names, row) if names is not None else None
-            if self._name is None and self.wanted != "first" and name != self.wanted:
+            if self._name is None and self.wanted not in {"first", name}:
                 continue
             if self._rows and names is not None and name != self._name:
                 if self.wanted == "first":

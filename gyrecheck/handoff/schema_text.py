@@ -14,8 +14,8 @@ def schema_text(name: str, fields: Iterable[FieldSeen]) -> str:
     Fields whose role is not known stand under their own key. Ranges are not written: a good file's extremes are no limits.
     """
     lines = [
-        "# Written by `gyrecheck handoff show --write-schema` from a file taken as good. Check with `gyrecheck handoff "
-        "check FILE --schema THIS`.",
+        "# Written by `gyrecheck handoff show --write-schema` from files taken as good.",
+        "# Check others with `gyrecheck handoff check FILE --schema THIS`.",
         "",
         f"name = {json.dumps(name)}",
         "strict = false",

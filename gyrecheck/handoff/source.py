@@ -57,6 +57,23 @@ def open_bytes(path: Path) -> BinaryIO:
     return path.open("rb")
 
 
+def _fill(stream: BinaryIO, block: int) -> bytes:
+    """About `block` bytes; of a packed file that ends early, what could be unpacked."""
+    parts: list[bytes] = []
+    size = 0
+    take = getattr(stream, "read1", stream.read)
+    while size < block:
+        try:
+            part = take(block - size)
+        except EOFError:  # gzip still being written
+            part = b""
+        if not part:
+            break
+        parts.append(part)
+        size += len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
 def unreadable(path: Path, error: Exception) -> GyreError:
     """The one sentence for a file whose bytes cannot be had."""
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
@@ -78,10 +95,7 @@ def line_blocks(path: Path, block: int = BLOCK) -> Iterator[tuple[bytes, bool]]:
     try:
         with open_bytes(path) as stream:
             while True:
-                try:
-                    piece = stream.read(block)
-                except EOFError:  # gzip still being written
-                    piece = b""
+                piece = _fill(stream, block)
                 if not piece:
                     break
                 if not begun:
@@ -90,7 +104,7 @@ def line_blocks(path: Path, block: int = BLOCK) -> Iterator[tuple[bytes, bool]]:
                 if cut == 0:
                     rest += piece
                     if len(rest) > MAX_LINE:
-                        raise GyreError(
+                        raise GyreError(  # noqa: TRY301 - the sentence belongs to this place
                             f"{path}: line {number} is longer than {MAX_LINE >> 20} MiB; expected one record a line",
                             hint="split the record, or write npz, Parquet or safetensors",
                         )

@@ -58,7 +58,7 @@ class Level(str, Enum):
 
     RECORD = "record"
     STEP = "step"
-    TOKEN = "token"
+    TOKEN = "token"  # noqa: S105 - a token of text
     GROUP = "group"
 
 

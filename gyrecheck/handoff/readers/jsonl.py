@@ -15,7 +15,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from gyrecheck.handoff.readers.jsonl_block import Plan, batch_of_block, plan_of
+from gyrecheck.handoff.readers.jsonl_block import batch_of_block
+from gyrecheck.handoff.readers.jsonl_plan import Plan, plan_of
 from gyrecheck.handoff.rows import batch_of_records
 from gyrecheck.handoff.source import line_blocks
 from gyrecheck.model.errors import GyreError

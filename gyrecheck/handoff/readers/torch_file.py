@@ -25,7 +25,8 @@ from gyrecheck.model.fields import RecordBatch
 from gyrecheck.rulebook.contract import Contract
 
 STORAGES = {
-    "FloatStorage": ("<f4", "float32"), "DoubleStorage": ("<f8", "float64"), "HalfStorage": ("<f2", "float16"), "BFloat16Storage": ("<u2", "bfloat16"),
+    "FloatStorage": ("<f4", "float32"), "DoubleStorage": ("<f8", "float64"), "HalfStorage": ("<f2", "float16"),
+    "BFloat16Storage": ("<u2", "bfloat16"),
     "LongStorage": ("<i8", "int64"), "IntStorage": ("<i4", "int32"), "ShortStorage": ("<i2", "int16"), "CharStorage": ("i1", "int8"),
     "ByteStorage": ("u1", "uint8"), "BoolStorage": ("?", "bool"), "UntypedStorage": ("u1", "uint8"),
 }  # fmt: skip

@@ -31,9 +31,10 @@ class Groups(Question):
     def __init__(self) -> None:
         self.index: dict[Any, int] = {}
         self.names: list[Any] = []
-        self.parts: list[tuple[Ints, Floats, Floats, Floats, Ints]] = []
-        self.path = ""
+        self.parts: list[tuple[Ints, Floats, Floats, Floats, Ints, Ints]] = []
+        self.paths: list[str] = []
         self.rows = 0
+        self.file_of: Ints = np.zeros(0, np.int64)
         self.per_step = False
 
     def feed(self, view: View) -> None:
@@ -43,7 +44,8 @@ class Groups(Question):
             return
         if view.has("step") and not view.has("tokens"):
             self.per_step = True
-        self.path = self.path or view.path
+        if view.path not in self.paths:
+            self.paths.append(view.path)
         codes = np.empty(view.rows, np.int64)
         for at, label in enumerate(labels):
             code = self.index.get(label)
@@ -54,16 +56,17 @@ class Groups(Question):
         nothing = np.full(view.rows, np.nan)
         reward = view.number("reward")
         size = view.number("group_size")
-        self.parts.append(
-            (codes, reward if reward is not None else nothing, _advantage(view), size if size is not None else nothing, view.records)
-        )
+        rewards, sizes = reward if reward is not None else nothing, size if size is not None else nothing
+        file = np.full(view.rows, self.paths.index(view.path), np.int64)
+        self.parts.append((codes, rewards, _advantage(view), sizes, view.records, file))
         self.rows += view.rows
 
     def answer(self, case: Case) -> Iterator[Finding]:
         """Incomplete groups, groups of one, advantages of other groups, no spread."""
         if not self.parts or self.per_step:
             return
-        codes, reward, advantage, size, records = (np.concatenate([part[i] for part in self.parts]) for i in range(5))
+        codes, reward, advantage, size, records, files = (np.concatenate([part[i] for part in self.parts]) for i in range(6))
+        self.file_of = files
         order = np.argsort(codes, kind="stable")
         starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
         members = np.split(order, starts[1:])
@@ -72,7 +75,7 @@ class Groups(Question):
         usual = int(Counter(counts.tolist()).most_common(1)[0][0])
         yield from self._sizes(case, members, counts, declared, usual, records)
         if np.isfinite(reward).any():
-            yield from self._signal(case, members, counts, reward, records)
+            yield from self._signal(case, members, reward, records)
         if np.isfinite(advantage).any() and np.isfinite(reward).any():
             yield from self._advantages(case, members, reward, advantage, np.where(np.isfinite(declared), declared, usual), records)
 
@@ -119,14 +122,14 @@ class Groups(Question):
                 severity=Severity.NOTE,
             )
 
-    def _signal(self, case: Case, members: list[Ints], counts: Ints, reward: Floats, records: Ints) -> Iterator[Finding]:
+    def _signal(self, case: Case, members: list[Ints], reward: Floats, records: Ints) -> Iterator[Finding]:
         many = [m for m in members if len(m) > 1 and np.isfinite(reward[m]).all()]
         flat = [m for m in many if np.ptp(reward[m]) == 0]
         if len(many) < 2 or not flat:
             return
         share = len(flat) / len(many)
         where = Ranges()
-        where.add(self.path, records[np.sort(np.concatenate(flat))])
+        self._add(where, np.concatenate(flat), records)
         if share == 1:
             values = sorted({float(reward[m[0]]) for m in flat})
             between = (
@@ -256,7 +259,7 @@ class Groups(Question):
             if not off.any():
                 return
             where = Ranges()
-            where.add(self.path, records[rows[off]])
+            self._add(where, rows[off], records)
             shift = next((k for k in (1, -1, 2, -2, 3, -3) if close(np.roll(right, k), have, scale)), 0)
             how = f"shifted by {abs(shift)} row{'s' if abs(shift) > 1 else ''}" if shift else "in another order"
             text = (
@@ -278,7 +281,7 @@ class Groups(Question):
             spread = float(whole.std(ddof=ddof)) if ddof >= 0 else 1.0
             if spread > 0 and close((whole - whole.mean()) / spread, have, scale) and np.ptp(have) > 0:
                 where = Ranges()
-                where.add(self.path, records[rows])
+                self._add(where, rows, records)
                 divided = f", divided by its {label}" if label else ""
                 text = (
                     f"advantage not of own group: the baseline is the mean of all {len(rows)} records{divided}, not that of "
@@ -304,7 +307,7 @@ class Groups(Question):
         ]
         if len(turned) >= 2 and not rising:
             where = Ranges()
-            where.add(self.path, records[np.sort(np.concatenate(turned))])
+            self._add(where, np.concatenate(turned), records)
             yield case.finding(
                 "GYR339",
                 f"advantage falls as the reward rises in all {len(turned)} groups with spread: the sign is turned",
@@ -313,10 +316,16 @@ class Groups(Question):
                 side="training",
             )
 
+    def _add(self, where: Ranges, rows: Ints, records: Ints) -> None:
+        """Put rows' records into `where`, each under its own file."""
+        rows = np.sort(rows)
+        for at in np.unique(self.file_of[rows]).tolist():
+            where.add(self.paths[at], records[rows[self.file_of[rows] == at]])
+
     def _where(self, members: list[Ints], chosen: Any, records: Ints) -> Ranges:  # noqa: ANN401 - a mask over groups
         where = Ranges()
         rows = np.concatenate([members[i] for i in np.flatnonzero(chosen).tolist()])
-        where.add(self.path, records[np.sort(rows)])
+        self._add(where, rows, records)
         return where
 
 

@@ -102,7 +102,7 @@ class Judge:
         """
         if self._roles is None or any(key not in self._keys for key in batch.columns):
             self._keys.update(dict.fromkeys(batch.columns))
-            fixed = self._explicit | {role: key for role, key in (self._roles.keys.items() if self._roles else ())}
+            fixed = self._explicit | dict(self._roles.keys if self._roles else {})
             self._roles = self._contract.assign(self._keys, fixed)
         if self._ratio is None or not self._ratio.role:
             self._ratio = Ratio(self._roles, self._limits)

@@ -157,7 +157,7 @@ class Lengths(Question):
             )
 
     def _base_is_wrong(self, case: Case) -> Iterator[Finding]:
-        """Where several fields disagree with the first in the same records and agree with each other, the first is the one that is wrong."""
+        """Where several fields disagree with the first in the same records and agree with each other, the first is wrong."""
         by_base: dict[tuple[str, str], list[str]] = {}
         for (base, role), parts in self.kept.items():
             told = ";".join(f"{path}:{records.tolist()}:{length.tolist()}:{other.tolist()}" for path, records, length, other in parts)

@@ -241,7 +241,7 @@ class KindDrift(Question):
 
 
 class TimeTags(Question):
-    """Are records tagged with version, sampling step and time when they are written (requirement A3)?"""
+    """Whether records are tagged with version, sampling step and time when they are written (requirement A3)."""
 
     about = "time tags"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -37,7 +38,7 @@ class Case:
         side: str = "sampling",
     ) -> Finding:
         """One finding; `evidence` holds (record, text) pairs; the rule's fix is the hint unless one is given."""
-        rule = self.codes.get(code) or _UNWRITTEN  # BRING-UP
+        rule = self.codes[code]
         path = (where.path if where else "") or self.path
         key = field or self.roles.key(role)
         more = f" (and in {where.files - 1} more files)" if where and where.files > 1 else ""
@@ -56,9 +57,6 @@ class Case:
             share=(where.rows / self.rows if self.rows else None) if where else None,
             side=side,
         )
-
-
-_UNWRITTEN = Code("GYR000", "unwritten", ("handoff",), Severity.ERROR, "", "", "")
 
 
 class Question:
@@ -93,6 +91,6 @@ class Question:
 def show(value: Any, digits: int = 4) -> str:  # noqa: ANN401 - any number
     """A number as people read it: whole numbers plain, others to `digits` significant places."""
     number = float(value)
-    if number != number:
+    if math.isnan(number):
         return "NaN"
     return str(int(number)) if number.is_integer() and abs(number) < 1e15 else f"{number:.{digits}g}"

@@ -1,4 +1,4 @@
-"""Do shapes stay the same from record to record, agree between fields, and lists inside a record have the same length?"""
+"""Shapes that change from record to record, or that do not fit each other inside one."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ class SwappedAxes(Question):
         if column is None or len(column.shapes) != 1:
             return
         one, two = column.shapes[0]
-        for role in PER_STEP + ("obs",):
+        for role in (*PER_STEP, "obs"):
             other = view.column(role)
             if other is None or role == base or len(other.shapes) != 1 or len(other.shapes[0]) < 2:
                 continue

@@ -19,7 +19,7 @@ STEP_ROLES = ("reward", "terminated", "truncated", "done", "logprob", "value", "
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Steps:
-    """N steps. `episode` labels whole episodes in order of appearance (file-wide codes); elements of one episode are adjacent and in order."""
+    """N steps. `episode` labels whole episodes in order of appearance (file-wide codes); one episode stands together, in order."""
 
     record: Ints
     """[N] 1-based record."""

@@ -1,4 +1,4 @@
-"""Does the next observation of a step equal the observation of the step after it, and at an end belong to the ended episode?
+"""Whether the next observation of a step is the observation of the step after it, and at an end belongs to the ended episode.
 
 Observations are held equal when they differ by less than the file's rounding: 1e-6 absolute plus 1e-4 of the usual size.
 """
@@ -36,7 +36,6 @@ class Successor(Question):
         self.ends = 0
         self.same = Ranges()
         self.rows = 0
-        self.previous = 0
         self.two_ahead = 0
         self.two_pairs = 0
         self.distinct: Floats | None = None
@@ -70,10 +69,8 @@ class Successor(Question):
             self.broken.add(view.path, np.sort(steps.record[:-1][wrong]))
             at = int(wrong.argmax())
             self.broken_seen.append((int(steps.record[at]), f"next_obs {_short(after[at])}, following obs {_short(obs[at + 1])}"))
-            if at >= 1:
-                self.previous += int((wrong[1:] & _equal(after[1:-1], obs[1:-1])).sum())
         if len(steps) > 2:
-            both = inside[1:] & inside[:-1] & known[:-1]
+            both: Bools = inside[1:] & inside[:-1] & known[:-1]
             self.two_pairs += int(both.sum())
             self.two_ahead += int((both & _equal(after[:-2], obs[2:])).sum())
         self._over_ends(view, steps)

@@ -253,7 +253,10 @@ class MixedVersions(Question):
 
 
 def versions(view: View) -> tuple[Ints, Ints, Bools] | None:
-    """[rows] oldest and newest behaviour version of each row and which rows have one; negative entries of a list (prompt tokens) do not count."""
+    """[rows] oldest and newest behaviour version of each row and which rows have one.
+
+    Negative entries of a list (prompt tokens) do not count.
+    """
     column = view.column("policy_version")
     if column is None:
         return None
