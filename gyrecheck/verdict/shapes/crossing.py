@@ -65,8 +65,8 @@ def _acts_itself(program: Program, number: int) -> Iterator[Suspect]:
 
 
 def _off_policy(program: Program, number: int) -> bool:
-    """The learning part draws its batch from a store."""
-    return bool(program.has(number, *_TAKES, full=True))
+    """The learning part draws its batch from a store or an iterator over one."""
+    return bool(program.has(number, *_TAKES, full=True)) or any(c.name == "next" for c in program.functions[number].fact.calls)
 
 
 def _learning_below(program: Program, number: int, act: int) -> Iterator[Suspect]:

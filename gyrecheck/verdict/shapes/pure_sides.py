@@ -12,6 +12,7 @@ from gyrecheck.model.finding import Confidence, Evidence
 from gyrecheck.program.program import ACTING, LEARNING, Program, readable
 from gyrecheck.program.topology import Layout
 from gyrecheck.program.tree import Fn
+from gyrecheck.verdict.shapes.simulated import differentiable, transformed
 from gyrecheck.verdict.shapes.suspect import Suspect, at_call
 
 _TOUCHING = (*ACTING, "env.reset", "reward.score")
@@ -25,7 +26,7 @@ def pure_sides(program: Program, _layout: Layout) -> Iterator[Suspect]:
         region = program.region(fn.number)
         if "dataset" in region:
             yield from _found(program, fn, "dataset", seen, (*ACTING, "env.reset"))
-        elif fn.number in losses and not region & {"simulation", "evaluation"} and not program.has(fn.number, *LEARNING):
+        elif fn.number in losses and not transformed(program, fn.number) and not region & {"simulation", "evaluation"} and not program.has(fn.number, *LEARNING):
             yield from _found(program, fn, "loss", seen, _TOUCHING)
 
 
@@ -73,6 +74,8 @@ def _found(program: Program, fn: Fn, kind: str, seen: set[tuple[int, int, str]],
             known = program.known_role(number, at)
             confidence = known[1] if known is not None else Confidence.HINT
             if confidence is Confidence.HINT and number != fn.number:
+                continue
+            if role in {"env.step", "env.reset"} and kind == "loss" and differentiable(program, number):
                 continue
             seen.add((number, at, kind))
             reason = program.place(fn.number, fn.fact.line, f"{program.name(fn.number)} is {_WHAT[kind]}", "because", fn.fact.column + 1)

@@ -14,6 +14,7 @@ from gyrecheck.model.finding import Confidence, Evidence
 from gyrecheck.program.flow import Reached, reach
 from gyrecheck.program.program import LEARNING, Program, readable
 from gyrecheck.program.topology import Layout
+from gyrecheck.verdict.shapes.simulated import differentiable
 from gyrecheck.verdict.shapes.suspect import Suspect, at_call
 
 _DEEP = 5
@@ -32,6 +33,8 @@ def recorded_forward(program: Program, _layout: Layout) -> Iterator[Suspect]:
         if program.has(number, *LEARNING) and not _some_guarded(program, number):
             continue  # the graph is meant: an online loop that takes the loss of what it has just done
         if not learns:
+            continue
+        if "loss" in program.region(number) and differentiable(program, number):
             continue
         if program.unrecorded_by_decorator(number) or _shielded(program, number, frozenset()) or _switched_off(program, number):
             continue
