@@ -64,6 +64,8 @@ def parallel(settings: Settings) -> int:
         time.sleep(0.1)
     if code is not None and sides["sampler"].poll() is None:
         sides["sampler"].terminate()  # nobody is left to read
+    elif sides["sampler"].poll():
+        sides["trainer"].terminate()  # nothing more will come, and no line of a journal says so
     return max(abs(process.wait()) for process in sides.values())
 
 

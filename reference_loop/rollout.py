@@ -53,7 +53,7 @@ class Rollout:
         truncated = np.stack([tick.truncated for tick in self._ticks], axis=1)[env, end]
         length = end - start + 1
         count = len(env)
-        first_row = np.concatenate([[0], np.cumsum(length)[:-1]])
+        first_row = np.cumsum(length) - length
         gained = np.add.reduceat(reward[valid], first_row)
         episode_id, step = episodes.assign(env, length, terminated | truncated, gained)
         return Slices(

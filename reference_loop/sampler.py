@@ -98,6 +98,8 @@ class Sampler:
             sample_step=self._sample_step,
         )  # fmt: skip
         self._sample_step += slices.rows
+        if not len(slices):
+            return  # one tick in which every environment was reset
         self._publish(slices, ticks=len(rollout), episodes=self._episodes.finished - finished, start=start, end=end)
 
     def _act(self) -> tuple[Rollout, Floats]:

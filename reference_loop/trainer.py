@@ -81,17 +81,16 @@ class Trainer:
 
     def run(self) -> str:
         """Consume until there is a reason to end, and return it."""
-        began, noted, met_sampler = time.monotonic(), WAIT_NOTED_S, False
+        began, noted = time.monotonic(), WAIT_NOTED_S
         while not self._stop.asked:
             if self._settings.max_updates and self._train_step >= self._settings.max_updates:
                 return "max_updates"
             sampling = alive(self._folder, "sampler")
-            met_sampler = met_sampler or sampling
             if self.consume():
                 began, noted = time.monotonic(), WAIT_NOTED_S
                 continue
             waited = time.monotonic() - began
-            if not sampling and (met_sampler or waited > self._settings.patience or self._consumer.producers_ended()):
+            if not sampling and (waited > self._settings.patience or self._consumer.producers_ended()):
                 return "no_more_segments"
             if waited > noted:
                 self._note_wait(waited)
