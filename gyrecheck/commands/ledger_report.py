@@ -89,7 +89,7 @@ def summary(verdicts: tuple[Verdict, ...], snapshot: Snapshot) -> str:
         return f"Found {', '.join(words)} in {files}."
     held = sum(v.state is State.HOLDS for v in verdicts)
     return (
-        f"Nothing found in {files}: {held} check{'s' if held != 1 else ''} hold."
+        f"Nothing found in {files}: {held} check{'s hold' if held != 1 else ' holds'}."
         if held
         else f"Nothing to judge in {files}: no two numbers that belong together."
     )
@@ -126,7 +126,7 @@ def balance_table(account: Account, balances: tuple[Balance, ...]) -> Table:
     if account.mode != "replay":
         add("  taken", account.taken.last if account.taken else None)
     for flow in account.drops:
-        add(f"  dropped, {flow.reason}" if flow.reason else "  dropped", flow.last)
+        add("  dropped" if flow.term == "dropped" else f"  dropped, {flow.way}", flow.last)
     add("  left in buffer", account.left.last if account.left else account.given_left)
     if account.in_flight is not None:
         add("  in flight", account.in_flight.last)

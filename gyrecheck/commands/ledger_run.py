@@ -119,7 +119,7 @@ def judge_paths(request: Request, codes: dict[str, Code]) -> tuple[Judgement, Sn
     if folder is not None:
         tally.run_id = read_run_folder(folder).run_id
     snapshot = tally.snapshot()
-    if not snapshot.series and folder is None and not partial:
+    if folder is None and not partial and (not snapshot.series or _binary(files[0])):
         raise _nothing(files, request)
     judged = judge(snapshot, codes, topology=request.topology, chosen=request.chosen, max_age=request.max_age, left=request.left)
     if folder is not None:
@@ -159,6 +159,18 @@ def judge_text(text: str, codes: dict[str, Code], *, topology: str = "", name: s
     return judge(tally.snapshot(), codes, topology=topology)
 
 
+def _binary(file: LogFile) -> bool:
+    """Whether a plain file is no text: many control bytes, or the mark of a known binary form."""
+    if file.path == "-" or file.text is not None:
+        return False
+    with Path(file.path).open("rb") as raw:
+        head = raw.read(1 << 16)
+    if head[:2] in {b"\x1f\x8b", b"BZ"} or head[:4] == b"\x28\xb5\x2f\xfd" or head[:5] == b"\xfd7zXZ":
+        return False
+    control = len(head) - len(head.translate(None, bytes(c for c in range(32) if c not in {0, 9, 10, 13, 27})))
+    return control * 20 > len(head) or head[:4] in {b"\x7fELF", b"PK\x03\x04", b"\x89PNG", b"%PDF"}
+
+
 def _nothing(files: tuple[LogFile, ...], request: Request) -> GyreError:
     """One sentence on a log of which nothing was understood."""
     from gyrecheck.rulebook.log_formats import load_formats
@@ -170,7 +182,7 @@ def _nothing(files: tuple[LogFile, ...], request: Request) -> GyreError:
             head = raw.read(1 << 18)
     if file.path != "-" and not head:
         return GyreError(f"{file.path}: the file is empty", hint="give the log of a run that has begun")
-    if head.count(b"\0") * 3 > len(head) or (head[:4] in {b"\x7fELF", b"PK\x03\x04", b"\x89PNG", b"%PDF"}):
+    if head.count(b"\0") * 3 > len(head) or _binary(file):
         return GyreError(
             f"{file.path}: is no text log (binary file)",
             hint=("trajectory files are for gyrecheck handoff; logs are text, plain or packed"),

@@ -13,6 +13,7 @@ from gyrecheck.model.events import Key, Unit
 from gyrecheck.rulebook.aliases import Aliases, load_aliases
 from gyrecheck.rulebook.log_formats import KeyRule, LineRule, LogFormat, load_terms
 from gyrecheck.stream.phrases import NUMBER, Plan, number, numbers, plan, prepared
+from gyrecheck.stream.strip import ANSI
 
 Values = tuple[tuple[Key, float], ...]
 _PAIR = re.compile(
@@ -74,6 +75,8 @@ class FormatReader:
 
     def worth_a_look(self, line: bytes) -> bool:
         """Whether a line of this shape could give anything; may say yes in vain, never no."""
+        if b"\x1b" in line or b"^[[" in line:
+            line = ANSI.sub(b"", line)
         low = line.lower()
         if self._mark_pattern.search(low) is not None:
             return True

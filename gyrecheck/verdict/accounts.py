@@ -65,7 +65,7 @@ class Account:
 
     def dropped(self, *reasons: str) -> float:
         """How many left by drops; all, or those of the reasons."""
-        return sum(f.last for f in self.drops if not reasons or (f.reason or f.term) in reasons or f.term in reasons)
+        return sum(f.last for f in self.drops if not reasons or f.way in reasons or f.term in reasons)
 
 
 def open_accounts(snapshot: Snapshot, *, left: float | None = None) -> tuple[Account, ...]:

@@ -106,7 +106,7 @@ def equation(found: Balance) -> str:
     """The balance as a sentence's right-hand side: `41,984 taken + 5,120 stale + 1,216 left`."""
     account = found.account
     parts = [f"{count(account.taken.last)} taken"] if account.taken is not None and account.mode != "replay" else []
-    parts += [f"{count(f.last)} {(f.reason or 'dropped')}" for f in account.drops if f.last or len(account.drops) == 1]
+    parts += [f"{count(f.last)} {f.way}" for f in account.drops if f.last or len(account.drops) == 1]
     if account.left is not None:
         parts.append(f"{count(account.left.last)} left")
     elif account.given_left is not None:

@@ -88,7 +88,7 @@ def _drops(run: View, account: Account, docket: Docket) -> None:
         return
     least = thresholds.drops_least
     for flow in account.drops:
-        reason = flow.reason or flow.term
+        reason = flow.way
         part = flow.last / sampled.last
         if reason in _NO_WASTE and account.mode == "replay":
             continue

@@ -41,6 +41,11 @@ class Flow:
     """False when some readings were thinned out."""
 
     @property
+    def way(self) -> str:
+        """How things left by this flow, in a word: the reason, or the term."""
+        return self.reason or {"dropped_stale": "stale", "dropped_other": "other"}.get(self.term, self.term)
+
+    @property
     def last(self) -> float:
         """The total, or the level, at the end."""
         return self.values[-1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gyrecheck.model.finding import State, Verdict
+from gyrecheck.model.finding import Severity, State, Verdict
 from gyrecheck.model.snapshot import Snapshot
 from gyrecheck.rulebook.codes import Code
 from gyrecheck.rulebook.ladder import load_ladders
@@ -69,6 +69,11 @@ def judge(
     judge_waiting(run, docket)
     judge_processes(run, docket)
     judge_diagnosis(run, load_ladders()["nothing_trains"], docket)
+    if not docket.verdicts and chosen is None:
+        known = ", ".join(dict.fromkeys(s.name for s in snapshot.series)) or "nothing"
+        what = f"nothing to judge: the log tells {known[:200]}, and no two numbers that belong together"
+        hint = "name the counters with --map sampled_total=KEY --map taken=KEY, or log them"
+        docket.add("GYR507", State.UNDECIDED, what, quantity="terms", value=None, hint=hint, at_most=Severity.WARNING)
     verdicts = sorted(docket.verdicts, key=lambda v: (_ORDER[v.state], -v.severity.rank if v.state is not State.HOLDS else 0))
     notes = (*(note for account in accounts[:1] for note in account.notes), *runs_in_log(run))
     return Judgement(tuple(verdicts), accounts, balances, layout(run), run, tuple(docket.not_judged), notes)

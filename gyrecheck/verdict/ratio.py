@@ -17,9 +17,12 @@ from gyrecheck.verdict.view import View, lifetimes
 
 def judge_ratio(run: View, docket: Docket) -> None:
     """Enter the verdicts on ratio and gap."""
+    before = len(docket.verdicts)
     if not _saw_tooth(run, docket):
         _off(run, docket)
     _exact(run, docket)
+    if len(docket.verdicts) == before:
+        _agrees(run, docket)
     if not run.series("ratio", "logp_gap"):
         docket.skip("logprob ratio (no ratio or gap is logged; give trajectories and weights to `gyrecheck handoff check`)")
 
@@ -92,6 +95,12 @@ def _saw_tooth(run: View, docket: Docket) -> bool:
             )
             return True
     return False
+
+
+def _agrees(run: View, docket: Docket) -> None:
+    for series in run.series("logp_gap", "ratio", least=docket.rules.thresholds.gap_readings)[:1]:
+        text = f"`{series.name}` {count(series.low)} to {count(series.high)} over {series.count} readings: no climb, nothing off"
+        docket.add("GYR417", State.HOLDS, text, quantity=series.name, value=series.last)
 
 
 def _ages(run: View) -> list[float]:

@@ -70,10 +70,13 @@ _RULES = (
 
 def judge_settings(run: View, docket: Docket) -> None:
     """Enter contradictions, and what was lost before the first update could use it."""
+    agreed: dict[str, float] = {}
+    before = len(docket.verdicts)
     for rule in _RULES:
         small, large = run.setting(rule.small), run.setting(rule.large)
         if small is None or large is None or not _comparable(small, large) or small.last <= 0:
             continue
+        agreed |= {small.name: small.last, large.name: large.last}
         if small.last < large.last or (rule.equal and small.last == large.last):
             what = rule.text.format(a=small.name, x=count(small.last), b=large.name, y=count(large.last))
             because = [Because(small.first_place, small.name)]
@@ -89,6 +92,8 @@ def judge_settings(run: View, docket: Docket) -> None:
                 because=because,
                 hint=rule.hint,
             )
+    if agreed and len(docket.verdicts) == before:
+        docket.add("GYR514", State.HOLDS, "settings agree: " + ", ".join(f"{name} {count(value)}" for name, value in agreed.items()))
     _queue_deeper_than_age(run, docket)
     _before_first_update(run, docket)
 

@@ -12,7 +12,12 @@ from gyrecheck.verdict.view import View
 
 def judge_signal(run: View, docket: Docket) -> None:
     """Enter the verdicts on learning signal and learning rate."""
+    before = len(docket.verdicts)
     _no_signal(run, docket)
+    moving = [s for s in run.series("grad_norm", least=docket.rules.thresholds.inert_readings) if s.high > 0]
+    if moving and len(docket.verdicts) == before:
+        text = f"updates carry a signal: `{moving[0].name}` {count(moving[0].low)} to {count(moving[0].high)}"
+        docket.add("GYR516", State.HOLDS, text, quantity=moving[0].name, value=moving[0].last)
     _rate_zero(run, docket)
     _zero_grad(run, docket)
 

@@ -40,6 +40,9 @@ def judge_waiting(run: View, docket: Docket) -> None:
     """Enter the verdicts on waits and the carrier."""
     if not _stuck(run, docket) and not _ports(run, docket):
         _unanswered(run, docket)
+    flying = next(iter(run.snapshot.of("in_flight")), None)
+    if flying is not None and flying.count >= 3 and flying.high > 0 and flying.last == 0:
+        docket.add("GYR515", State.HOLDS, f"`{flying.name}` drains from {count(flying.high)} to 0", quantity=flying.name, value=0)
     _carrier(run, docket)
     _rejected(run, docket)
     _unbounded(run, docket)

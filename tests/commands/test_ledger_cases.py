@@ -66,8 +66,18 @@ def test_near_miss_stays_silent(case: str) -> None:
 @pytest.mark.parametrize(
     ("case", "mapping", "code", "value"),
     [
-        ("035-held-back-samples-lost-on-resume", (("sampled_total", "generated"), ("taken", "trained"), ("buffer_left", "held_back")), "GYR507", 384),
-        ("064-three-quarters-filtered", (("sampled_total", "rollouts in"), ("dropped_filter", "removed"), ("taken", "to trainer")), "GYR511", 0.7517),
+        (
+            "035-held-back-samples-lost-on-resume",
+            (("sampled_total", "generated"), ("taken", "trained"), ("buffer_left", "held_back")),
+            "GYR507",
+            384,
+        ),
+        (
+            "064-three-quarters-filtered",
+            (("sampled_total", "rollouts in"), ("dropped_filter", "removed"), ("taken", "to trainer")),
+            "GYR511",
+            0.7517,
+        ),
     ],
 )
 def test_mapping_gives_the_same(case: str, mapping: tuple[tuple[str, str], ...], code: str, value: object) -> None:
