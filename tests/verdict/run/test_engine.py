@@ -184,6 +184,7 @@ ROWS = st.lists(st.tuples(st.integers(1, 90), st.integers(0, 30)), min_size=3, m
 @given(ROWS, st.randoms(use_true_random=False))
 def test_any_interleaving_gives_the_same_totals(rows: list[tuple[int, int]], random: object) -> None:
     """However the lines of two processes lie between each other, what each counted is the same."""
+    rows = [*rows, (95, 31), (1, 0)]  # a fall, so that these can only be counts per step
     sampler = [f"(Sampler pid=1) sampled_total={100 * i}" for i in range(1, len(rows) + 1)]
     trainer = [f"(Trainer pid=2) dropped_stale={d} taken={t} buffer_left=0" for t, d in rows]
     picks = [0] * len(sampler) + [1] * len(trainer)
