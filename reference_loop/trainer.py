@@ -61,6 +61,7 @@ class Trainer:
         self._buffer: list[Held] = []
         self._beside: list[Held] = []
         self._newest_step = 0
+        self._batch_noted = 1
         self._resume()
 
     def _resume(self) -> None:
@@ -127,6 +128,10 @@ class Trainer:
         self._sweep()
         if self._buffered() >= self._settings.needed:
             self._update()
+            self._batch_noted = 1
+        elif self._buffered() >= self._batch_noted:
+            self._note_wait(0.0)
+            self._batch_noted = 2 * self._buffered()
         return True
 
     def _buffered(self) -> int:

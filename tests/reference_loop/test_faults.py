@@ -203,6 +203,7 @@ def test_batch_too_large(run) -> None:
     assert found.code == 0
     assert len(found.balance.left) == len(found.balance.sampled) > 0
     assert found.numbers("ended", "put_back") == [len(found.balance.left)]
+    assert re.search(r" waiting reason=batch have=\d+ need=1000000000 ", found.trainer)
 
 
 def test_reward_in_loss() -> None:
