@@ -19,6 +19,8 @@ def read_source(data: bytes, path: str) -> Module | Unreadable:
     """The facts of a file's bytes."""
     limit = sys.getrecursionlimit()
     try:
+        if b"\0" in data:
+            return Unreadable(path, data[: data.find(b"\0")].count(b"\n") + 1, 1, "does not parse: source code cannot contain null bytes")
         text = decode(data)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -34,8 +36,8 @@ def read_source(data: bytes, path: str) -> Module | Unreadable:
     except (SyntaxError, UnicodeDecodeError, LookupError) as error:
         line = getattr(error, "lineno", None) or (data[: error.start].count(b"\n") + 1 if isinstance(error, UnicodeDecodeError) else 1)
         return Unreadable(path, line, 1, f"cannot be decoded: {_plain(error)}")
-    except ValueError as error:  # NUL bytes
-        return Unreadable(path, data[: max(data.find(b"\0"), 0)].count(b"\n") + 1, 1, f"does not parse: {_plain(error)}")
+    except ValueError as error:
+        return Unreadable(path, 1, 1, f"does not parse: {_plain(error)}")
     except (RecursionError, MemoryError):
         return Unreadable(path, 1, 1, "does not parse: nested too deeply")
     finally:

@@ -1,0 +1,75 @@
+"""The cache is only a shortcut: same answer with and without, torn entries are misses, an unwritable folder is no error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gyrecheck.model.errors import GyreError
+from gyrecheck.model.facts import Module
+from gyrecheck.source.cache import Cache, digest
+from gyrecheck.source.collect import collect, read_texts
+from gyrecheck.source.files import find_files
+from gyrecheck.source.read import read_source
+
+TEXT = b"def f(env):\n    obs, reward, done, info = env.step(1)\n    return [obs for obs in reward if done]\n"
+
+
+def test_facts_come_back_whole(tmp_path: Path) -> None:
+    """What is kept is what was read, under the name that is asked for."""
+    module = read_source(TEXT, "a.py")
+    assert isinstance(module, Module)
+    cache = Cache(tmp_path)
+    cache.keep_module(digest(TEXT), module)
+    assert cache.module(digest(TEXT), "b.py") == module._replace(path="b.py")
+    assert cache.module(digest(b"other"), "a.py") is None
+
+
+def test_torn_entry_is_a_miss(tmp_path: Path) -> None:
+    """Half an entry, or one of another kind, is read as nothing."""
+    cache = Cache(tmp_path)
+    cache.save("facts", digest(TEXT), b"\x93half")
+    assert cache.module(digest(TEXT), "a.py") is None
+
+
+def test_unwritable_folder_is_no_error(tmp_path: Path) -> None:
+    """A folder that is a file keeps nothing and says nothing."""
+    (tmp_path / "file").write_text("x")
+    cache = Cache(tmp_path / "file")
+    cache.save("facts", "abcd", b"x")
+    assert cache.load("facts", "abcd") is None
+
+
+def test_processes_and_one_agree(tmp_path: Path) -> None:
+    """Two processes give the facts that one gives, in the same order."""
+    for at in range(90):
+        (tmp_path / f"m{at:02}.py").write_text(f"x = {at}\ndef f{at}(env):\n    env.step({at})\n")
+    (tmp_path / "bad.py").write_text("def (:\n")
+    texts, failed = read_texts(find_files((tmp_path,)))
+    assert failed == ()
+    one, broken = collect(texts, Cache(None), jobs=1)
+    two, broken_too = collect(texts, Cache(None), jobs=2)
+    assert one == two
+    assert [b.path for b in broken] == [b.path for b in broken_too] == [next(t.file.shown for t in texts if "bad" in t.file.shown)]
+
+
+def test_files_are_found_once_and_loops_are_not_followed(tmp_path: Path) -> None:
+    """Hidden and foreign folders are left out, a directory named x.py is walked, a link to its own parent ends."""
+    for name in ("a.py", "x.py/inner.py", ".venv/lib.py", "build_it/c.py", "note.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x = 1\n")
+    (tmp_path / "loop").symlink_to(tmp_path, target_is_directory=True)
+    found = [f.path.name for f in find_files((tmp_path, tmp_path / "a.py"))]
+    assert found == ["a.py", "c.py", "inner.py"]
+    assert [f.path.name for f in find_files((tmp_path,), ("build_*",))] == ["a.py", "inner.py"]
+
+
+def test_no_files_is_an_error(tmp_path: Path) -> None:
+    """An empty folder and a missing one both raise, the latter with the nearest name."""
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(GyreError, match="no Python files"):
+        find_files((tmp_path / "empty",))
+    with pytest.raises(GyreError, match="no such file") as caught:
+        find_files((tmp_path / "emptyy",))
+    assert "empty/" in caught.value.hint
