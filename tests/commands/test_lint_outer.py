@@ -196,6 +196,8 @@ def test_a_notebook_is_checked_and_never_fixed(run):
     assert "(cell 2, line 9)" in done.out
     run("lint", "--fix", "--unsafe-fixes")
     assert Path("nb.ipynb").read_text() == data
+    piped = run("lint", "-", "--stdin-filename", "other.ipynb", "--output-format", "json", given=data.encode())
+    assert found(piped) == [(code, "other.ipynb", line)]
 
 
 def test_standard_input_goes_by_the_name_given(run):
@@ -204,6 +206,25 @@ def test_standard_input_goes_by_the_name_given(run):
     assert found(done) == [("GYR103", "sub/x.py", 9)]
     assert run("lint", "-", "--fix", given=SAMPLER.encode()).code == 2
     assert "+++ b/sub/x.py" in run("lint", "-", "--stdin-filename", "sub/x.py", "--diff", given=SAMPLER.encode()).out
+
+
+def test_a_change_elsewhere_makes_a_finding_new(run):
+    """The trainer's file does not change; the helper it calls begins to step the environment: the finding is new all the same."""
+    Path("train.py").write_text(
+        TRAINER.replace("import torch", "import torch\n\nfrom warm import warm").replace(
+            "        loss.b", "        optimizer.zero_grad()\n        warm(policy)\n        loss.b"
+        )
+    )
+    Path("warm.py").write_text("def warm(policy):\n    return policy\n")
+    git("init", "-q")
+    git("add", "-A")
+    git("commit", "-q", "-m", "x")
+    assert run("lint", "--topology", "decoupled", "--diff-base", "HEAD").code == 0
+    Path("warm.py").write_text(
+        "import gymnasium as gym\n\n\ndef warm(policy):\n    env = gym.make('x')\n    env.reset()\n    env.step(0)\n"
+    )
+    new = found(run("lint", "--topology", "decoupled", "--diff-base", "HEAD", "--output-format", "json"))
+    assert "train.py" in {path for _, path, _ in new}
 
 
 @pytest.mark.parametrize("form", ["dot", "mermaid", "html"])
