@@ -113,6 +113,11 @@ def _judge(program: Program, modules: frozenset[int], own: list[Duty], declared:
         kind = Topology.COLOCATED if carrier else Topology.SYNCHRONOUS
         reason = f"{program.name(first.function)} calls both sides in turn" + (", a carrier lies between" if carrier else "")
         return Group(modules, declared or kind, reason, first.function, _meeting(program, first.function))
+    for fn in (f for m in sorted(modules) for f in program.tree.functions_of(m)):
+        samples = next((e for e in program.calls.edges[fn.number] if e.call >= 0 and e.kind == "call" and "rollout" in program.region(e.callee)), None)
+        if samples is not None and program.has(fn.number, *LEARNING, full=True) and not program.region(fn.number) & {"loss", "update", "evaluation"}:
+            reason = f"{program.name(fn.number)} calls {program.name(samples.callee)} and trains in turn"
+            return Group(modules, declared or Topology.SYNCHRONOUS, reason, fn.number, ((fn.number, samples.call), *_meeting(program, fn.number)))
     return Group(modules, declared or Topology.DECOUPLED, "no function reaches both sides")
 
 
