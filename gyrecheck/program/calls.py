@@ -233,11 +233,18 @@ class Calls:
                 step = self.tree.functions[self.resolver.method(cls, "step")].fact
                 plain = [p for p in step.params if not p.kind.startswith("*")]
                 found = "env" if len(plain) >= 2 or len(step.params) > len(plain) else ""
+            if found == "dataset" and any(self._named_kind(c) == "collector" for c in self.resolver.bases(cls)[0]):
+                found = "collector"
             if not found:
                 named = self.lexicon.named(self.tree.classes[cls].fact.name)
                 found = named.kind if named is not None and named.kind in {"buffer", "queue"} else ""
             self._kinds[cls] = found
         return self._kinds[cls]
+
+    def _named_kind(self, cls: int) -> str:
+        """What a class's own name says its instances are, or empty."""
+        named = self.lexicon.named(self.tree.classes[cls].fact.name)
+        return named.kind if named is not None else ""
 
     def kind_of(self, thing: Thing | None) -> str:
         """The vocabulary kind of a value, or empty."""

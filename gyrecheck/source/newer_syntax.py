@@ -7,6 +7,12 @@ written back: the result only feeds the facts pass.
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    import libcst
+
+Node = TypeVar("Node", bound="libcst.BaseExpression")
 
 _NEWER = re.compile(r"^\s*(?:type\s+\w+|(?:async\s+)?def\s+\w+\s*\[|class\s+\w+\s*\[)|\b[rR]?[fF][rR]?['\"]|^\s*except\s+[^:(]+,", re.MULTILINE)
 _DEEP = 60
@@ -18,6 +24,13 @@ def older(text: str) -> str | None:
     if not _NEWER.search(text) or _depth(text) > _DEEP or re.search(r"(?:[-~+]|not ){60}", text):
         return None
     import libcst as cst
+
+    def emptied(node: Node) -> Node:
+        if isinstance(node, cst.ConcatenatedString):
+            return node.with_changes(left=emptied(node.left), right=emptied(node.right))
+        if isinstance(node, cst.FormattedString) and "\n" not in cst.Module([]).code_for_node(node):
+            return node.with_changes(parts=())
+        return node
 
     class Rewrite(cst.CSTTransformer):
         def leave_TypeAlias(self, original_node: cst.TypeAlias, updated_node: cst.TypeAlias) -> cst.Assign:  # noqa: N802 - libcst's names
@@ -32,6 +45,16 @@ def older(text: str) -> str | None:
             del original_node
             return updated_node.with_changes(type_parameters=None)
 
+        def visit_ConcatenatedString(self, node: cst.ConcatenatedString) -> bool:  # noqa: N802
+            del node
+            return False  # its parts may not become tuples
+
+        def leave_ConcatenatedString(  # noqa: N802
+            self, original_node: cst.ConcatenatedString, updated_node: cst.ConcatenatedString
+        ) -> cst.BaseExpression:
+            del updated_node
+            return emptied(original_node)
+
         def leave_FormattedString(self, original_node: cst.FormattedString, updated_node: cst.FormattedString) -> cst.BaseExpression:  # noqa: N802
             values = [p.expression for p in updated_node.parts if isinstance(p, cst.FormattedStringExpression)]
             lines = cst.Module([]).code_for_node(original_node).count("\n")
@@ -41,7 +64,7 @@ def older(text: str) -> str | None:
 
     try:
         return cst.parse_module(text).visit(Rewrite()).code
-    except (cst.ParserSyntaxError, RecursionError, ValueError):
+    except (cst.ParserSyntaxError, cst.CSTValidationError, RecursionError, ValueError):
         return None
 
 

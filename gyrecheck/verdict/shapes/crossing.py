@@ -28,7 +28,8 @@ def crossing(program: Program, layout: Layout) -> Iterator[Suspect]:
             continue
         if duty == "fused" and "rollout" in region and not _off_policy(program, number):
             yield from _own(program, number)
-        if duty == "fused" and "update" in region and "driver" not in region and not _off_policy(program, number):
+        listed = program.tree.qualified(number) in program.lexicon.drivers
+        if duty == "fused" and "update" in region and "driver" not in region and not listed and not _off_policy(program, number):
             yield from _acts_itself(program, number)
         if duty != "crossing" or (is_loop(program, number) and not _declared_apart(layout, fn.module)):
             continue

@@ -77,9 +77,17 @@ def _never(program: Program, root: int, step: Event, back: Event) -> Iterator[Su
     if any(b.target.endswith(".grad") for fn in program.tree.functions_of(module) for b in fn.fact.binds):
         return
     name = program.tree.functions[root].fact.name
-    if name == "<module>" or _handed_on(program, step, (0, 0)):
+    if name == "<module>" or "evaluation" in program.region(root) or _handed_on(program, step, (0, 0)) or _fresh(program, root, step):
         return
     yield _unclear(program, step, back)
+
+
+def _fresh(program: Program, root: int, step: Event) -> bool:
+    """The optimizer is made in this very function: each call steps a new one once."""
+    return any(
+        bind.target == step.who and any(isinstance(a, int) and program.role(root, a) == "optimizer.make" for a in bind.value)
+        for bind in program.tree.functions[root].fact.binds
+    )
 
 
 def _unclear(program: Program, step: Event, back: Event) -> Suspect:

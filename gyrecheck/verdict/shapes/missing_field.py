@@ -14,6 +14,8 @@ from gyrecheck.program.program import LEARNING, Program, readable
 from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes.suspect import Suspect, at_bind, at_call
 
+_RESTORING = frozenset({"from_json", "from_dict", "from_state", "load_state", "load_state_dict", "__setstate__", "deserialize", "from_metadata", "from_config"})
+"""Functions that read back what their own class has written."""
 _CORE = frozenset({"reward", "return", "advantage", "logprob", "obs", "next_obs", "action", "value", "tokens", "terminated", "done", "version"})
 
 
@@ -45,6 +47,8 @@ def _gets(program: Program, number: int) -> Iterator[Suspect]:
         if made is None and not default:
             made = _or_value(program, number, at)
         if made is None:
+            continue
+        if field == "version" and program.tree.functions[number].fact.name in _RESTORING:
             continue
         grave, side = _grave(program, number)
         code = "GYR304" if side == "training" else "GYR312"
@@ -82,7 +86,7 @@ def _branches(program: Program, number: int) -> Iterator[Suspect]:
         if made is None:
             continue
         reason = _absent(program, number, bind, leaf)
-        if reason is None:
+        if reason is None or field == "value" or _masked(program, number, bind):  # not every method has a critic
             continue
         grave, side = _grave(program, number)
         code = "GYR304" if side == "training" else "GYR312"
@@ -91,6 +95,16 @@ def _branches(program: Program, number: int) -> Iterator[Suspect]:
             number, bind, code, f"the absent field `{leaf}` is replaced by {made}", evidence=(program.place(number, line, words, "because"),),
             hint="raise, naming the key and what is there, and mend the field in the sampler's writer", at_most=grave, side=side,
         )  # fmt: skip
+
+
+def _masked(program: Program, number: int, bind: Bind) -> bool:
+    """A mask is set beside the fill, so that the filled places are left out of the loss."""
+    blocks = program.tree.functions[number].fact.blocks
+    around = blocks[bind.block].parent
+    return around >= 0 and any(
+        "mask" in _leaf(other.target).lower() and other.form == "=" and program.within(number, other.block, around)
+        for other in program.tree.functions[number].fact.binds
+    )
 
 
 def _absent(program: Program, number: int, bind: Bind, leaf: str) -> tuple[int, str] | None:
