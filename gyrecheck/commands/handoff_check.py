@@ -61,25 +61,25 @@ def show_report(
     contract = load_contract(schema, load_project_config(config, Path.cwd()).rules_folder)
     records = open_records(files, contract)
     profile = Profile()
-    printed: list[tuple[str, ...]] = []
     found = _Episode(episode)
     for batch in records:
         profile.feed(batch)
         if episode and not found.complete:
-            found.feed(batch, contract.assign(profile.keys, fields))
+            found.feed(batch, contract.assign(profile.keys, _present(fields, profile.keys)))
     _refuse_empty(profile.rows, files)
-    roles = contract.assign(profile.keys, fields)
+    absent = contract.absent(profile.keys, fields)
+    roles = contract.assign(profile.keys, _present(fields, profile.keys))
     seen = profile.seen(roles)
     tables: dict[str, Table] = {}
     if episode:
         tables["episode"] = found.table()
     tables["fields"] = field_table(seen)
-    del printed
     report = Report(
         command="handoff show",
         inputs=tuple(str(path) for path in files),
         tables=tables,
         heading=(_heading(records, profile.rows, roles),),
+        not_judged=absent,
         skipped=tuple(records.notes),
         summary=f"{len(seen)} keys in {profile.rows:,} rows of {_files(records)}",
         statistics={"rows": profile.rows, "keys": len(seen), "files": len(records.files)},
@@ -147,6 +147,10 @@ def run(records: Records, contract: Contract, fields: Mapping[str, str], *, rule
         judge.feed(batch)
         profile.feed(batch)
     return judge, profile
+
+
+def _present(fields: Mapping[str, str], keys: Sequence[str]) -> dict[str, str]:
+    return {role: key for role, key in fields.items() if key in keys}
 
 
 def field_table(seen: Sequence[FieldSeen]) -> Table:

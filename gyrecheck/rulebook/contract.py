@@ -6,6 +6,7 @@ told by. A project's contract (`--schema`) is a file of the same form with `requ
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -88,6 +89,24 @@ class Contract:
         if found is None:
             raise GyreError(f"unknown field role `{word}`", hint=did_you_mean(word, self.names) or f"roles: {', '.join(self.roles)}")
         return found
+
+    def absent(self, keys: Iterable[str], explicit: Mapping[str, str]) -> tuple[str, ...]:
+        """A sentence for each explicit entry whose key no record has: the files may leave the field out on purpose.
+
+        Raises:
+            GyreError: the role is unknown, or the key is a slip of the pen for one that is there.
+        """
+        present = list(dict.fromkeys(keys))
+        said = []
+        for word, key in explicit.items():
+            role = self.role(word)
+            if key in present:
+                continue
+            near = difflib.get_close_matches(key, present, n=1, cutoff=0.8)
+            if near:
+                raise GyreError(f"--field {word}={key}: no record has the key `{key}`", hint=f"did you mean `{near[0]}`?")
+            said.append(f"{role}: no record has the key `{key}` that --field names")
+        return tuple(said)
 
     def assign(self, keys: Iterable[str], explicit: Mapping[str, str] | None = None) -> RoleMap:
         """Which key plays which role. Explicit entries (role to key) come first, then the framework's file, then the aliases in order.

@@ -155,7 +155,7 @@ class FilledIn(Question):
                     role=role,
                     severity=Severity.WARNING,
                 )
-            elif zero and self.values[role] >= 8 and role == "advantage":
+            elif zero and self.values[role] >= 8 and role == "advantage" and not case.roles.key("group_id"):
                 yield case.finding(
                     "GYR340",
                     f"no learning signal: `{case.roles.key(role)}` is 0 in all {self.rows} records",

@@ -98,11 +98,12 @@ class Judge:
         """Read one batch.
 
         Raises:
-            GyreError: `--field` names a role or a key that does not exist.
+            GyreError: `--field` names a role that does not exist.
         """
         if self._roles is None or any(key not in self._keys for key in batch.columns):
             self._keys.update(dict.fromkeys(batch.columns))
-            fixed = self._explicit | dict(self._roles.keys if self._roles else {})
+            given = {word: key for word, key in self._explicit.items() if key in self._keys and self._contract.role(word)}
+            fixed = given | dict(self._roles.keys if self._roles else {})
             self._roles = self._contract.assign(self._keys, fixed)
         if self._ratio is None or not self._ratio.role:
             self._ratio = Ratio(self._roles, self._limits)
@@ -118,11 +119,15 @@ class Judge:
         self._ratio.feed(view)
 
     def result(self) -> Judgement:
-        """All findings, the gravest first, in the order of their records."""
+        """All findings, the gravest first, in the order of their records.
+
+        Raises:
+            GyreError: `--field` names a key that is a slip of the pen for one that is there.
+        """
         roles = self.roles
         case = Case(self._codes, self._contract, roles, self.rows, self._path)
         findings: list[Finding] = []
-        missing: list[str] = []
+        missing: list[str] = list(self._contract.absent(self._keys, self._explicit))
         judged: list[str] = []
         for question in self._questions:
             lacks = question.lacks(roles)
