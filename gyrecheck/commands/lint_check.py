@@ -15,8 +15,8 @@ from gyrecheck.model.facts import Module, Unreadable
 from gyrecheck.model.finding import Finding, Scalar, Severity, Topology, fingerprint
 from gyrecheck.rulebook.codes import Code, load_codes
 from gyrecheck.rulebook.lexicon import Lexicon, from_plain, load_lexicon, to_plain
-from gyrecheck.rulebook.locate_rules import rule_file, rule_files
 from gyrecheck.rulebook.lint_words import LintWords, WordFile, load_lint_words
+from gyrecheck.rulebook.locate_rules import rule_file, rule_files
 from gyrecheck.rulebook.regions import Region, RegionNames, load_regions
 from gyrecheck.source.cache import Cache, digest
 from gyrecheck.source.collect import Text, collect
@@ -78,7 +78,13 @@ def load_rules(cache: Cache, extra: Path | None = None) -> Rules:
     Raises:
         RuleError: a rule file does not load.
     """
-    files = [rule_file("roles.toml"), rule_file("regions.toml"), rule_file("lint.toml"), *rule_files("vocabulary", extra), *rule_files("codes", extra)]
+    files = [
+        rule_file("roles.toml"),
+        rule_file("regions.toml"),
+        rule_file("lint.toml"),
+        *rule_files("vocabulary", extra),
+        *rule_files("codes", extra),
+    ]
     stamp = digest(*(part for path in files for part in (str(path).encode(), path.read_bytes())))
     kept = cache.load("rules", stamp)
     if kept is not None:
@@ -109,7 +115,11 @@ def judge_texts(
 ) -> Judged:
     """The result for these texts; known results come from the cache without parsing or analysing anything."""
     timer = timer or Timer()
-    name = digest(rules.stamp.encode(), str(declared and declared.value).encode(), *(p for t in texts for p in (t.file.shown.encode(), t.content.encode())))
+    name = digest(
+        rules.stamp.encode(),
+        str(declared and declared.value).encode(),
+        *(p for t in texts for p in (t.file.shown.encode(), t.content.encode())),
+    )
     kept = cache.load("results", name)
     if kept is not None:
         try:
@@ -183,7 +193,9 @@ def _duties(program: Program, laid: Layout) -> tuple[tuple[Scalar, ...], ...]:
     order = {"crossing": 0, "unsure": 1, "fused": 2, "driver": 3}
     rows = [
         (d.duty, program.name(d.function), f"{program.path(d.function)}:{program.functions[d.function].fact.line}", d.why)
-        for d in sorted(laid.duties, key=lambda d: (order.get(d.duty, 4), d.duty, program.path(d.function), program.functions[d.function].fact.line))
+        for d in sorted(
+            laid.duties, key=lambda d: (order.get(d.duty, 4), d.duty, program.path(d.function), program.functions[d.function].fact.line)
+        )
     ]
     return tuple(rows)
 

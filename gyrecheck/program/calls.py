@@ -11,14 +11,66 @@ from typing import NamedTuple
 
 from gyrecheck.model.facts import Call
 from gyrecheck.model.finding import Confidence
+from gyrecheck.program.call_names import called_directly, fits, receiver_name
 from gyrecheck.program.resolve import Resolver
 from gyrecheck.program.tree import Fn, Thing, Tree
 from gyrecheck.rulebook.lexicon import Lexicon, fold
 
 _FEW = 3
 _COMMON = frozenset(
-    "get set add append extend insert pop remove clear copy update items keys values join split strip format index count sort read write open close "
-    "put send recv start stop run step reset sample forward backward train eval save load to cpu cuda item mean sum max min log print info".split()
+    [
+        "get",
+        "set",
+        "add",
+        "append",
+        "extend",
+        "insert",
+        "pop",
+        "remove",
+        "clear",
+        "copy",
+        "update",
+        "items",
+        "keys",
+        "values",
+        "join",
+        "split",
+        "strip",
+        "format",
+        "index",
+        "count",
+        "sort",
+        "read",
+        "write",
+        "open",
+        "close",
+        "put",
+        "send",
+        "recv",
+        "start",
+        "stop",
+        "run",
+        "step",
+        "reset",
+        "sample",
+        "forward",
+        "backward",
+        "train",
+        "eval",
+        "save",
+        "load",
+        "to",
+        "cpu",
+        "cuda",
+        "item",
+        "mean",
+        "sum",
+        "max",
+        "min",
+        "log",
+        "print",
+        "info",
+    ]
 )
 
 
@@ -104,7 +156,7 @@ class Calls:
         before = len(self.edges[fn.number])
         role = self._role(fn, call, target, last)
         if target is not None and target.kind in {"func", "class", "inst"}:
-            self._edge(fn, at, call, target, last)
+            self._edge(fn, at, target, last)
         for atoms in call.args:
             self._passed(fn, at, atoms)
         for _, atoms in call.keywords:
@@ -196,7 +248,7 @@ class Calls:
         return ("env.make", Confidence.BOUND, self.tree.classes[cls].fact.name) if self.class_kind(cls) == "env" else None
 
     def _by_shape(self, call: Call, last: str, fn: Fn, base: Thing | None) -> tuple[str, Confidence, str] | None:
-        variable = _receiver_name(call, fn)
+        variable = receiver_name(call, fn)
         given = len(call.args) + len(call.keywords)
         for shape in self.lexicon.calls.get(last, ()):
             if shape.unpack and call.result not in shape.unpack:
@@ -205,22 +257,22 @@ class Calls:
                 continue
             if shape.keywords and not any(k in shape.keywords for k, _ in call.keywords):
                 continue
-            if shape.receivers and not (variable and _fits(fold(variable), shape.receivers)):
+            if shape.receivers and not (variable and fits(fold(variable), shape.receivers)):
                 continue
             return (shape.role, Confidence(shape.confidence), call.name) if shape.role else None
         named = self.lexicon.named(variable) if variable else None
         if named is not None and last in named.methods:
             role = named.methods[last]
             return (role, Confidence(named.confidence), call.name) if role else None
-        direct = lexicon_call(self.lexicon, last) if base is None or base.kind == "inst" else None
+        direct = called_directly(self.lexicon, last) if base is None or base.kind == "inst" else None
         if direct is not None:
             return direct[0], direct[1], call.name
-        if not ("." in call.name) and self.resolver.path(fn.number, call.name) is not None:
+        if "." not in call.name and self.resolver.path(fn.number, call.name) is not None:
             return None
-        role = self.lexicon.names.get(last)
-        if role and not role.startswith("wrap."):
-            sure = role.startswith(("grad.", "guard.", "mode."))
-            return role, Confidence.BOUND if sure else Confidence.HINT, call.name
+        said = self.lexicon.names.get(last)
+        if said and not said.startswith("wrap."):
+            sure = said.startswith(("grad.", "guard.", "mode."))
+            return said, Confidence.BOUND if sure else Confidence.HINT, call.name
         return None
 
     def class_kind(self, cls: int) -> str:
@@ -256,7 +308,7 @@ class Calls:
 
     # ---- edges
 
-    def _edge(self, fn: Fn, at: int, call: Call, target: Thing, last: str) -> None:
+    def _edge(self, fn: Fn, at: int, target: Thing, last: str) -> None:
         add = self.edges[fn.number].append
         if target.kind == "func":
             callee = int(target.ref)
@@ -294,7 +346,9 @@ class Calls:
         if self._holders[0] != fn.number:
             held = {b.target for b in fn.fact.binds if b.value and (isinstance(b.value[0], int) or b.op == "lambda")}
             held |= {i.alias for entries in self.tree.names(fn.number).imports.values() for i in entries if i.alias}
-            held |= {i.alias for entries in self.tree.names(self.tree.first_function[fn.module]).imports.values() for i in entries if i.alias}
+            held |= {
+                i.alias for entries in self.tree.names(self.tree.first_function[fn.module]).imports.values() for i in entries if i.alias
+            }
             self._holders = (fn.number, held)
         return self._holders[1]
 
@@ -323,37 +377,3 @@ class Calls:
             self.edges[fn.number].extend(Edge(fn.number, m, at, "name", Confidence.HINT) for m in candidates)
         if candidates and last not in _COMMON:
             self.unresolved += 1
-
-
-def lexicon_call(lexicon: Lexicon, name: str) -> tuple[str, Confidence] | None:
-    """The role of calling a value of this name directly, e.g. `critic(x)`."""
-    named = lexicon.named(name)
-    role = named.methods.get("__call__") if named is not None else None
-    return (role, Confidence(named.confidence)) if named is not None and role else None
-
-
-def _receiver_name(call: Call, fn: Fn) -> str:
-    """The last name before the method, without items: `self.envs[].step` -> `envs`."""
-    if call.name.startswith("."):
-        for atom in call.receiver:
-            if isinstance(atom, int):
-                inner = fn.fact.calls[atom].name
-                return "super" if inner == "super" else inner.rpartition(".")[2] if not inner.startswith(".") else ""
-            if not atom.startswith(("=", "<")):
-                return _bare(atom)
-        return ""
-    head = call.name.rpartition(".")[0]
-    return _bare(head)
-
-
-def _bare(path: str) -> str:
-    while path.endswith("]"):
-        path = path[: path.rfind("[")]
-    return path.rpartition(".")[2]
-
-
-def _fits(name: str, patterns: tuple[str, ...]) -> bool:
-    for pattern in patterns:
-        if pattern == name or (pattern.startswith("*") and name.endswith(pattern[1:])) or (pattern.endswith("*") and name.startswith(pattern[:-1])):
-            return True
-    return False

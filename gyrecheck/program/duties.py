@@ -62,7 +62,9 @@ def duty_of(program: Program, number: int) -> Duty | None:
 
 def _by_hint(program: Program, number: int) -> Duty | None:
     sides = program.lexicon.roles
-    hinted = [r for r in program.calls.roles[number] if r.confidence is Confidence.HINT and sides[r.role].side.value in {"sampling", "training"}]
+    hinted = [
+        r for r in program.calls.roles[number] if r.confidence is Confidence.HINT and sides[r.role].side.value in {"sampling", "training"}
+    ]
     if not hinted:
         return None
     call = program.call(number, hinted[0].call)

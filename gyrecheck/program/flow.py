@@ -117,9 +117,9 @@ class _Pass:
                 root = target[: target.rfind("[")]
                 self.paths.add(root)
                 self.ever.add(root)
-        elif target in self.paths and bind.form != "+=" and not self._branched(bind.block):
-            self.paths.discard(target)
-        elif target in self.paths and bind.form != "+=" and self._holds_nothing_else(bind):
+        elif (target in self.paths and bind.form != "+=" and not self._branched(bind.block)) or (
+            target in self.paths and bind.form != "+=" and self._holds_nothing_else(bind)
+        ):
             self.paths.discard(target)
 
     def _holds_nothing_else(self, bind: Bind) -> bool:

@@ -178,7 +178,7 @@ class Program:
 
     def place(self, number: int, line: int, text: str = "", label: str = "", column: int = 0) -> Evidence:
         """A secondary place in the file of a function."""
-        return Evidence(self.path(number), line, text, column, label)
+        return Evidence(self.path(number), line, text, column, label=label)
 
     def chain(self, number: int, role: str, *, full: bool = False) -> tuple[Evidence, ...]:
         """The calls from a function down to the one with the role, as evidence, top first."""
@@ -194,7 +194,9 @@ class Program:
                 continue
             call = fact.calls[hop.call]
             goal = f" -> {self.name(hop.callee)}" if hop.callee >= 0 else ""
-            out.append(self.place(hop.function, call.line, f"{self.name(hop.function)} calls {readable(call)}{goal}", "through", call.column + 1))
+            out.append(
+                self.place(hop.function, call.line, f"{self.name(hop.function)} calls {readable(call)}{goal}", "through", call.column + 1)
+            )
         return tuple(out)
 
     def call(self, number: int, at: int) -> Call:

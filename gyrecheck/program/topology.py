@@ -65,7 +65,9 @@ def layout(program: Program, declared: Topology | None = None) -> Layout:
         if program.own(fn.number, "buffer.put", "buffer.take", "carrier.write", "carrier.read"):
             sides["h"].add(fn.module)
     table = {m: g for g in groups for m in g.modules}
-    return Layout(tuple(groups), table, tuple(found), frozenset(sides["s"]), frozenset(sides["t"]), frozenset(sides["h"]), declared is not None)
+    return Layout(
+        tuple(groups), table, tuple(found), frozenset(sides["s"]), frozenset(sides["t"]), frozenset(sides["h"]), declared is not None
+    )
 
 
 def _groups(program: Program) -> list[frozenset[int]]:
@@ -114,10 +116,18 @@ def _judge(program: Program, modules: frozenset[int], own: list[Duty], declared:
         reason = f"{program.name(first.function)} calls both sides in turn" + (", a carrier lies between" if carrier else "")
         return Group(modules, declared or kind, reason, first.function, _meeting(program, first.function))
     for fn in (f for m in sorted(modules) for f in program.tree.functions_of(m)):
-        samples = next((e for e in program.calls.edges[fn.number] if e.call >= 0 and e.kind == "call" and "rollout" in program.region(e.callee)), None)
-        if samples is not None and program.has(fn.number, *LEARNING, full=True) and not program.region(fn.number) & {"loss", "update", "evaluation"}:
+        samples = next(
+            (e for e in program.calls.edges[fn.number] if e.call >= 0 and e.kind == "call" and "rollout" in program.region(e.callee)), None
+        )
+        if (
+            samples is not None
+            and program.has(fn.number, *LEARNING, full=True)
+            and not program.region(fn.number) & {"loss", "update", "evaluation"}
+        ):
             reason = f"{program.name(fn.number)} calls {program.name(samples.callee)} and trains in turn"
-            return Group(modules, declared or Topology.SYNCHRONOUS, reason, fn.number, ((fn.number, samples.call), *_meeting(program, fn.number)))
+            return Group(
+                modules, declared or Topology.SYNCHRONOUS, reason, fn.number, ((fn.number, samples.call), *_meeting(program, fn.number))
+            )
     return Group(modules, declared or Topology.DECOUPLED, "no function reaches both sides")
 
 

@@ -14,7 +14,8 @@ from gyrecheck.model.facts import Bind, Class, Function, Import, Module, Param
 
 class Thing(NamedTuple):
     """What a name or value is. `kind`: func class inst module (first-party, `ref` a number), ext (a qualified name),
-    type (an instance of a vocabulary type), result (what an unknown external callable returned)."""
+    type (an instance of a vocabulary type), result (what an unknown external callable returned).
+    """
 
     kind: str
     ref: int | str

@@ -80,7 +80,9 @@ def load_lexicon(extra: Path | None = None) -> Lexicon:
     Raises:
         RuleError: a file does not load, names an unknown role or type, or contradicts another.
     """
-    return join(load_table(rule_file("roles.toml"), RoleFile), {str(p): load_table(p, VocabularyFile) for p in rule_files("vocabulary", extra)})
+    return join(
+        load_table(rule_file("roles.toml"), RoleFile), {str(p): load_table(p, VocabularyFile) for p in rule_files("vocabulary", extra)}
+    )
 
 
 def join(roles: RoleFile, files: dict[str, VocabularyFile]) -> Lexicon:
@@ -115,7 +117,9 @@ def join(roles: RoleFile, files: dict[str, VocabularyFile]) -> Lexicon:
     out.calls = {method: tuple(shapes) for method, shapes in calls.items()}
     _types(out, types, problems)
     if problems:
-        raise RuleError("rules/vocabulary: " + "; ".join(problems), hint="gyrecheck check-rules loads every rule file and names all misfits")
+        raise RuleError(
+            "rules/vocabulary: " + "; ".join(problems), hint="gyrecheck check-rules loads every rule file and names all misfits"
+        )
     return out
 
 
@@ -203,12 +207,28 @@ def from_plain(plain: dict[str, Any]) -> Lexicon:
     out = Lexicon(**{name: plain[name] for name in _KEPT})
     out.modules, out.drivers = frozenset(plain["modules"]), frozenset(plain["drivers"])
     out.roles = {n: Role(n, Side(side), summary, gradient) for n, (side, summary, gradient) in plain["roles"].items()}
-    out.calls = {m: tuple(CallShape(tuple(a), b, tuple(c), tuple(d), tuple(e), tuple(f), g) for a, b, c, d, e, f, g in s) for m, s in plain["calls"].items()}
+    out.calls = {
+        m: tuple(CallShape(tuple(a), b, tuple(c), tuple(d), tuple(e), tuple(f), g) for a, b, c, d, e, f, g in s)
+        for m, s in plain["calls"].items()
+    }
     out.receivers = tuple(ReceiverName(tuple(names), kind, methods, confidence) for names, kind, methods, confidence in plain["receivers"])
     return out
 
 
-_KEPT = ("symbols", "imports", "names", "kinds", "makes", "methods", "returns", "attributes", "type_names", "factories", "open_types", "sources")
+_KEPT = (
+    "symbols",
+    "imports",
+    "names",
+    "kinds",
+    "makes",
+    "methods",
+    "returns",
+    "attributes",
+    "type_names",
+    "factories",
+    "open_types",
+    "sources",
+)
 
 
 def _shape(c: CallShape) -> tuple[list[str], str, list[str], list[int], list[int], list[str], str]:

@@ -1,4 +1,4 @@
-'''Which functions are what by their name alone: `rules/regions.toml`.
+"""Which functions are what by their name alone: `rules/regions.toml`.
 
     [regions.loss]
     summary = "computes the loss; must be pure arithmetic over a batch"
@@ -10,7 +10,7 @@
 The regions that the rules ask for: `loss`, `update` (gradient work), `rollout` (collects), `reward` (scores), `evaluation`
 (measures only, its data trains nothing), `driver` (may call both sides), `dataset` (item access, iteration, collate), `target`
 (moves target networks), `sync` (moves weights), `simulation` (differentiable simulation or imagination, named exceptions).
-'''
+"""
 
 from __future__ import annotations
 
@@ -68,7 +68,9 @@ class RegionNames:
                     omit = re.compile("|".join(translate(n) for n in entry.except_)) if entry.except_ else None
                     self._patterns[region] = (re.compile("|".join(translate(n) for n in entry.functions) or r"(?!)"), omit)
             bare = name if name.startswith("__") else name.strip("_")
-            self._known[name] = frozenset(r for r, (want, omit) in self._patterns.items() if want.match(bare) and not (omit and omit.match(bare)))
+            self._known[name] = frozenset(
+                r for r, (want, omit) in self._patterns.items() if want.match(bare) and not (omit and omit.match(bare))
+            )
         return self._known[name]
 
 

@@ -43,7 +43,9 @@ def find_files(paths: tuple[Path, ...], exclude: tuple[str, ...] = ()) -> tuple[
             found.setdefault(Path(os.path.abspath(path)), SourceFile(path, shown))
     if not found:
         named = ", ".join(f"`{p}`" for p in paths)
-        raise GyreError(f"no Python files in {named}", hint=_near(paths[0]) or "nothing checked is no success: name a folder that holds .py files")
+        raise GyreError(
+            f"no Python files in {named}", hint=_near(paths[0]) or "nothing checked is no success: name a folder that holds .py files"
+        )
     return tuple(sorted(found.values(), key=lambda f: f.shown))
 
 
@@ -66,7 +68,11 @@ def is_left_out(tail: str, shown: str, exclude: tuple[str, ...]) -> bool:
     folders = PurePosixPath(tail).parts[:-1]
     if not tail:
         return False
-    return _excluded(shown, exclude) or any(f in _LEFT_OUT or f.endswith(".egg-info") or _excluded(f, exclude) for f in folders) or tail.endswith(".pyi")
+    return (
+        _excluded(shown, exclude)
+        or any(f in _LEFT_OUT or f.endswith(".egg-info") or _excluded(f, exclude) for f in folders)
+        or tail.endswith(".pyi")
+    )
 
 
 def shown_path(path: Path, here: Path) -> str:

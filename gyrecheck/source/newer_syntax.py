@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 Node = TypeVar("Node", bound="libcst.BaseExpression")
 
-_NEWER = re.compile(r"^\s*(?:type\s+\w+|(?:async\s+)?def\s+\w+\s*\[|class\s+\w+\s*\[)|\b[rR]?[fF][rR]?['\"]|^\s*except\s+[^:(]+,", re.MULTILINE)
+_NEWER = re.compile(
+    r"^\s*(?:type\s+\w+|(?:async\s+)?def\s+\w+\s*\[|class\s+\w+\s*\[)|\b[rR]?[fF][rR]?['\"]|^\s*except\s+[^:(]+,", re.MULTILINE
+)
 _DEEP = 60
 """Brackets open at once; libcst's parser recurses natively and has no guard of its own."""
 

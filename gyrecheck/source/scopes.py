@@ -54,8 +54,7 @@ class Scope:
     def leave(self, at: int, end_line: int, *, detail: Atoms = (), op: str = "") -> None:
         """Close the block opened as `at`."""
         block = self.blocks[at]
-        kept = {"detail": detail or block.detail, "op": op or block.op}
-        self.blocks[at] = block._replace(end_line=end_line, end_order=self.order, **kept)
+        self.blocks[at] = block._replace(end_line=end_line, end_order=self.order, detail=detail or block.detail, op=op or block.op)
         self.block = block.parent
 
     def finished(self, params: tuple[Param, ...], decorators: tuple[Decorator, ...], returns: str, *, is_async: bool) -> Function:

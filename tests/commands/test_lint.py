@@ -68,7 +68,9 @@ def test_selection(lint, tmp_path: Path) -> None:
 
 def test_layout_is_inferred_and_can_be_declared(lint, tmp_path: Path) -> None:
     """One loop is synchronous with a note; declared decoupled, the same meeting is an error."""
-    (tmp_path / "main.py").write_text("def main(env, opt, loss):\n    env.step(1)\n    opt.zero_grad()\n    loss.backward()\n    opt.step()\n")
+    (tmp_path / "main.py").write_text(
+        "def main(env, opt, loss):\n    env.step(1)\n    opt.zero_grad()\n    loss.backward()\n    opt.step()\n"
+    )
     out = json.loads(lint("main.py", "--output-format", "json")[1])
     assert (out["topology"], [(f["code"], f["severity"]) for f in out["findings"]]) == ("synchronous", [("GYR301", "note")])
     out = json.loads(lint("main.py", "--output-format", "json", "--topology", "decoupled")[1])
@@ -79,7 +81,10 @@ def test_duties_and_statistics(lint, tmp_path: Path) -> None:
     """--duties lists each function with its side and why; --statistics counts calls that resolve."""
     (tmp_path / "a.py").write_text(CLEAN + "\n\ndef run(m, o, b):\n    update(m, o, b)\n")
     out = json.loads(lint("a.py", "--duties", "--statistics", "--output-format", "json")[1])
-    rows = [dict(zip(out["tables"]["duties"]["columns"], row, strict=True)) if isinstance(row, list) else row for row in out["tables"]["duties"]["rows"]]
+    rows = [
+        dict(zip(out["tables"]["duties"]["columns"], row, strict=True)) if isinstance(row, list) else row
+        for row in out["tables"]["duties"]["rows"]
+    ]
     assert {r["function"]: r["duty"] for r in rows} == {"update": "trainer", "run": "trainer"}
     assert out["statistics"]["call_resolution"] == 1.0
 

@@ -101,7 +101,9 @@ def test_parameter_is_what_callers_pass() -> None:
 
 def test_evaluation_is_a_barrier() -> None:
     """What an evaluation does is not its caller's."""
-    made = program(a="def evaluate(env):\n    env.step(1)\ndef update(opt, loss, env):\n    loss.backward()\n    opt.step()\n    evaluate(env)\n")
+    made = program(
+        a="def evaluate(env):\n    env.step(1)\ndef update(opt, loss, env):\n    loss.backward()\n    opt.step()\n    evaluate(env)\n"
+    )
     assert made.has(number(made, "update"), "env.step") == ""
 
 
@@ -113,7 +115,14 @@ def test_duties() -> None:
         "def drive(env, opt, loss):\n    collect(env)\n    learn_on(opt, loss)\ndef update(env, opt, loss):\n    opt.step()\n    collect(env)\n"
     )
     table = {made.name(d.function): d.duty for d in duties(made)}
-    assert table == {"W.reset": "environment", "W.step": "environment", "collect": "sampler", "learn_on": "trainer", "drive": "driver", "update": "crossing"}
+    assert table == {
+        "W.reset": "environment",
+        "W.step": "environment",
+        "collect": "sampler",
+        "learn_on": "trainer",
+        "drive": "driver",
+        "update": "crossing",
+    }
 
 
 def test_topologies() -> None:
@@ -130,7 +139,9 @@ def test_topologies() -> None:
 
 def test_guards_nest() -> None:
     """`enable_grad` inside `no_grad` records again; the innermost guard decides."""
-    made = program(a="import torch\ndef f(m, x):\n    with torch.no_grad():\n        a = m(x)\n        with torch.enable_grad():\n            b = m(x)\n")
+    made = program(
+        a="import torch\ndef f(m, x):\n    with torch.no_grad():\n        a = m(x)\n        with torch.enable_grad():\n            b = m(x)\n"
+    )
     at = number(made, "f")
     blocks = [c.block for c in made.functions[at].fact.calls if c.name == "m"]
     assert [made.unrecorded(at, b) for b in blocks] == [True, False]

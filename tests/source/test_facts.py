@@ -60,7 +60,10 @@ def test_imports_of_every_kind() -> None:
 
 def test_handler_and_branches_link() -> None:
     """An `except` knows its `try`, an `else` its `then`."""
-    blocks = function("def f():\n    try:\n        a()\n    except (ValueError, b.C):\n        c()\n    if x % 2:\n        d()\n    else:\n        e()\n", "f").blocks
+    blocks = function(
+        "def f():\n    try:\n        a()\n    except (ValueError, b.C):\n        c()\n    if x % 2:\n        d()\n    else:\n        e()\n",
+        "f",
+    ).blocks
     kinds = [(b.kind, b.link) for b in blocks]
     assert kinds == [("function", -1), ("try", -1), ("except", 1), ("then", -1), ("else", 3)]
     assert (blocks[2].detail, blocks[3].op) == (("ValueError", "b.C"), "%")

@@ -1,4 +1,4 @@
-"""Does a network with layers that behave otherwise in training act in training mode? (GYR107)"""
+"""Does a network with layers that behave otherwise in training act in training mode? (GYR107)."""
 
 from __future__ import annotations
 
@@ -48,8 +48,14 @@ def _acting(program: Program, number: int, modal: dict[int, str]) -> Iterator[Su
         last = call.name.rpartition(".")[2]
         if last in program.words["no_forward"] or who in done or program.loop_of(number, call.block) < 0:
             continue
-        toggles = [(c.order, c.name.rpartition(".")[2], i) for i, c in enumerate(fact.calls) if c.name in {f"{who}.train", f"{who}.eval"} and c.order < call.order]
-        toggles = [(o, "eval" if n == "eval" or "=False" in [a for arg in fact.calls[i].args for a in arg] else "train", i) for o, n, i in toggles]
+        toggles = [
+            (c.order, c.name.rpartition(".")[2], i)
+            for i, c in enumerate(fact.calls)
+            if c.name in {f"{who}.train", f"{who}.eval"} and c.order < call.order
+        ]
+        toggles = [
+            (o, "eval" if n == "eval" or "=False" in [a for arg in fact.calls[i].args for a in arg] else "train", i) for o, n, i in toggles
+        ]
         if toggles and max(toggles)[1] == "eval":
             continue
         done.add(who)
@@ -64,7 +70,11 @@ def _acting(program: Program, number: int, modal: dict[int, str]) -> Iterator[Su
             continue
         switched = _anywhere(program, int(base.ref), who)
         if "eval" not in switched:
-            how = "an update leaves it in training mode" if "train" in switched else "a network is made in training mode, and nothing calls eval()"
+            how = (
+                "an update leaves it in training mode"
+                if "train" in switched
+                else "a network is made in training mode, and nothing calls eval()"
+            )
             yield at_call(
                 program, number, at, "GYR107", f"`{readable(call)}` acts in training mode: it has {layer}, and {how}",
                 hint=f"call {who}.eval() before acting, and {who}.train() before the update", side="sampling",
@@ -78,7 +88,11 @@ def _anywhere(program: Program, cls: int, who: str) -> set[str]:
     for fn in program.functions:
         for call in fn.fact.calls:
             head, _, last = call.name.rpartition(".")
-            if last in {"train", "eval"} and head and (head.rpartition(".")[2] == tail or _same(program, fn.number, head, cls) or head == "self"):
+            if (
+                last in {"train", "eval"}
+                and head
+                and (head.rpartition(".")[2] == tail or _same(program, fn.number, head, cls) or head == "self")
+            ):
                 out.add("eval" if last == "eval" or (call.args and "=False" in call.args[0]) else "train")
             if last in {"set_training_mode", "train_mode", "eval_mode"}:
                 out.add("eval")

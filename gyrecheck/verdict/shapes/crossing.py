@@ -1,4 +1,4 @@
-"""Does a function that is on one side by itself reach the other through a call, or do both where it should do one? (GYR101, 102, 204)
+"""Does a function that is on one side by itself reach the other through a call, or do both where it should do one? (GYR101, 102, 204).
 
 The finding stands at the call that crosses, with the chain from the function. Drivers, evaluation, imagination and outer loops are no
 crossing; nor is a learning step behind a counter that draws from a buffer, which is how off-policy code is written.
@@ -101,9 +101,11 @@ def _acting_below(program: Program, number: int) -> Iterator[Suspect]:
         if effect is None or effect.distance == 0 or effect.confidence is Confidence.HINT:
             continue
         hops = program.effects.chain(number, role)
-        if hops[0].call < 0 or program.functions[hops[0].callee].parent == number or role == "rollout.run" and len(hops) == 1:
+        if hops[0].call < 0 or program.functions[hops[0].callee].parent == number or (role == "rollout.run" and len(hops) == 1):
             continue
-        if any(program.region(hop.function) & {"simulation", "evaluation", "loss", "dataset"} for hop in hops):  # pure sides speak for themselves
+        if any(
+            program.region(hop.function) & {"simulation", "evaluation", "loss", "dataset"} for hop in hops
+        ):  # pure sides speak for themselves
             continue
         last = hops[-1]
         call, crossed = program.call(last.function, last.call), program.call(number, hops[0].call)

@@ -1,4 +1,4 @@
-"""Do clear, backward and step keep one rhythm? (GYR206, GYR207, GYR208)
+"""Do clear, backward and step keep one rhythm? (GYR206, GYR207, GYR208).
 
 GYR206: two steps of one optimizer with no clearing between. GYR207: gradients cleared on passes that do not step, or between
 backward and the step it feeds. GYR208: a step on a path on which no batch arrived or no backward ran.
@@ -52,7 +52,12 @@ def _no_clear(program: Program, root: int, found: list[Event]) -> Iterator[Suspe
                 yield _unclear(program, step, back)
                 continue
         for other in taken:
-            if other is not step and other.who == step.who and steps.before(program, other, step) and steps.always_after(program, other, step):
+            if (
+                other is not step
+                and other.who == step.who
+                and steps.before(program, other, step)
+                and steps.always_after(program, other, step)
+            ):
                 between = [c for c in mine if steps.before(program, other, c) and steps.before(program, c, step)]
                 fed = [b for b in backs if steps.before(program, other, b) and steps.before(program, b, step)]
                 same = _same_loop(program, other, step)
@@ -231,7 +236,9 @@ def wrapped(program: Program, clear: Event) -> bool:
     names = (number, *(e.caller for e in program.callers[number]))
     for at in names:
         for bind in program.tree.functions[at].fact.binds:
-            if _tail(bind.target) == _tail(who) and any(isinstance(a, int) and program.call(at, a).name.endswith(".prepare") for a in bind.value):
+            if _tail(bind.target) == _tail(who) and any(
+                isinstance(a, int) and program.call(at, a).name.endswith(".prepare") for a in bind.value
+            ):
                 return True
     return False
 
@@ -257,7 +264,9 @@ def _without_data(program: Program, root: int, found: list[Event]) -> Iterator[S
             skipped = _skipping(program, number, block, call.block)
             if skipped is None or not steps.before(program, back, step):
                 continue
-            if any(b is not back and b.way[0][0] == number and program.within(number, call.block, program.call(*b.way[0]).block) for b in backs):
+            if any(
+                b is not back and b.way[0][0] == number and program.within(number, call.block, program.call(*b.way[0]).block) for b in backs
+            ):
                 continue
             kind, line, words = skipped
             del kind
@@ -310,10 +319,19 @@ def _masked(program: Program, number: int, step: int, backs: list[Event]) -> Ite
     for at, call in enumerate(fact.calls):
         if call.name.rpartition(".")[2] not in {"clamp", "clamp_min", "clip", "clamp_"} or not _least_one(call.args, call.keywords):
             continue
-        masks = [p for a in call.receiver if isinstance(a, int) and fact.calls[a].name.endswith(".sum") for p in _mask_of(fact.calls[a].name, fact.calls[a].receiver)]
+        masks = [
+            p
+            for a in call.receiver
+            if isinstance(a, int) and fact.calls[a].name.endswith(".sum")
+            for p in _mask_of(fact.calls[a].name, fact.calls[a].receiver)
+        ]
         flow = reach(fact, [at])
         fed = any(b.place[0] == number and b.place[1] in flow.calls for b in backs)
-        tested = any(str(p).split(".")[0] in {str(a).split(".")[0].split("[")[0] for a in _tested(program, number, block)} for p in masks for block in fact.blocks)
+        tested = any(
+            str(p).split(".")[0] in {str(a).split(".")[0].split("[")[0] for a in _tested(program, number, block)}
+            for p in masks
+            for block in fact.blocks
+        )
         if masks and fed and not tested:
             yield at_call(
                 program, number, step, "GYR208", f"`{readable(fact.calls[step])}` runs although `{masks[0]}` may leave no row: the count is only lifted to 1",
@@ -335,7 +353,11 @@ def _tested(program: Program, number: int, block: Block) -> list[str]:
     for atom in block.detail:
         if isinstance(atom, int):
             call = program.call(number, atom)
-            out += [call.name, *(a for arg in call.args for a in arg if isinstance(a, str)), *(a for a in call.receiver if isinstance(a, str))]
+            out += [
+                call.name,
+                *(a for arg in call.args for a in arg if isinstance(a, str)),
+                *(a for a in call.receiver if isinstance(a, str)),
+            ]
     return out
 
 
@@ -346,6 +368,8 @@ def _least_one(args: tuple[tuple[str | int, ...], ...], keywords: tuple[tuple[st
 
 def _way(program: Program, event: Event) -> list:  # type: ignore[type-arg]
     return [
-        program.place(n, program.call(n, c).line, f"{program.name(n)} calls {readable(program.call(n, c))}", "through", program.call(n, c).column + 1)
+        program.place(
+            n, program.call(n, c).line, f"{program.name(n)} calls {readable(program.call(n, c))}", "through", program.call(n, c).column + 1
+        )
         for n, c in event.way[:-1]
     ]

@@ -1,4 +1,4 @@
-"""Does a module of one side import what belongs to the other? (GYR106, GYR201) And which modules are known by names only? (GYR003)
+"""Does a module of one side import what belongs to the other? (GYR106, GYR201) And which modules are known by names only? (GYR003).
 
 A module's side is what its functions do. A driver's module wires both sides and may import both; imports for annotations only, under
 TYPE_CHECKING, or used by evaluation only, are no crossing.
@@ -140,7 +140,9 @@ def _counts(program: Program, module: int, entry: Import) -> bool:
         fact = fn.fact
         annotated = annotated or any(_opens(p.annotation, bound) for p in fact.params) or _opens(fact.returns, bound)
         annotated = annotated or any(_opens(b.annotation, bound) for b in fact.binds)
-        read = any(_opens(c.name, bound) or any(_reads(a, bound) for a in (*c.args, *(v for _, v in c.keywords), c.receiver)) for c in fact.calls)
+        read = any(
+            _opens(c.name, bound) or any(_reads(a, bound) for a in (*c.args, *(v for _, v in c.keywords), c.receiver)) for c in fact.calls
+        )
         if read or any(_reads(b.value, bound) for b in fact.binds) or any(_opens(d.name, bound) for d in fact.decorators):
             used.add(fn.number)
     for cls in program.tree.classes:
@@ -163,7 +165,11 @@ def _only_neutral(program: Program, module: int, entry: Import, bound: str) -> b
         for atoms in (*(a for c in fact.calls for a in (*c.args, *(v for _, v in c.keywords), c.receiver)), *(b.value for b in fact.binds)):
             paths.update(a for a in atoms if isinstance(a, str) and _opens(a, bound))
     full = [whole + p[len(bound) :].split("[")[0] for p in paths if "." in p]
-    return bool(full) and len(full) == len(paths) and all(program.lexicon.import_role(p) == "" and not program.lexicon.symbols.get(p) for p in full)
+    return (
+        bool(full)
+        and len(full) == len(paths)
+        and all(program.lexicon.import_role(p) == "" and not program.lexicon.symbols.get(p) for p in full)
+    )
 
 
 def _opens(path: str, name: str) -> bool:
@@ -188,7 +194,7 @@ def _suspect(
 
 
 def _more(program: Program, module: int, but: tuple[int, int]) -> tuple[Evidence, ...]:
-    out = []
+    out: list[Evidence] = []
     for fn in program.tree.functions_of(module):
         for at, role in program.own(fn.number, *TRAINING, *SAMPLING):
             if (fn.number, at) != but and len(out) < 2:
@@ -209,7 +215,9 @@ def _names_only(program: Program, module: int) -> Iterator[Suspect]:
     if len(sides) == 2:
         number = program.tree.first_function[module]
         evidence = tuple(
-            program.place(n, program.call(n, c).line, f"{role} by name: {readable(program.call(n, c))}", "because", program.call(n, c).column + 1)
+            program.place(
+                n, program.call(n, c).line, f"{role} by name: {readable(program.call(n, c))}", "because", program.call(n, c).column + 1
+            )
             for n, c, role in sides.values()
         )
         yield Suspect(

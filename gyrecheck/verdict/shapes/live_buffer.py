@@ -1,4 +1,4 @@
-"""Is an observation stored that its environment writes over at the next step? (GYR413)"""
+"""Is an observation stored that its environment writes over at the next step? (GYR413)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from gyrecheck.verdict.shapes.suspect import Suspect, at_call
 
 def live_buffer(program: Program, _layout: Layout) -> Iterator[Suspect]:
     """Stores of an observation of a first-party environment that hands out its own array, without a copy before the next step."""
-    live = {cls.number: found for cls in program.tree.classes if program.calls.class_kind(cls.number) == "env" and (found := _own_array(program, cls.number))}
+    live = {
+        cls.number: found
+        for cls in program.tree.classes
+        if program.calls.class_kind(cls.number) == "env" and (found := _own_array(program, cls.number))
+    }
     if not live:
         return
     for fn in program.functions:
@@ -96,7 +100,9 @@ def _late(program: Program, number: int, at: int, observed: set[str], step: int,
     if store < step:
         return None
     call = fact.calls[at]
-    held = {b.target for b in fact.binds if b.value and b.value[0] in observed and b.form == "=" and b.order < step and b.target in observed}
+    held = {
+        b.target for b in fact.binds if b.value and b.value[0] in observed and b.form == "=" and b.order < step and b.target in observed
+    }
     for atom in (*(a for arg in call.args for a in arg), *(a for _, v in call.keywords for a in v)):
         if isinstance(atom, int) and fact.calls[atom].order > step:
             head = fact.calls[atom].name.rpartition(".")[0]

@@ -1,4 +1,4 @@
-"""Is an absent field of a trajectory replaced by a made-up value instead of raising? (GYR304, GYR312)
+"""Is an absent field of a trajectory replaced by a made-up value instead of raising? (GYR304, GYR312).
 
 Reading side: `.get(field, 0)`, `.get(field) or 0`, `getattr(x, field, 0.0)`, zeros in the branch that found the key missing or in a
 handler of KeyError. A default of None decides nothing yet and is left alone.
@@ -14,15 +14,19 @@ from gyrecheck.program.program import LEARNING, Program, readable
 from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes.suspect import Suspect, at_bind, at_call
 
-_RESTORING = frozenset({"from_json", "from_dict", "from_state", "load_state", "load_state_dict", "__setstate__", "deserialize", "from_metadata", "from_config"})
+_RESTORING = frozenset(
+    {"from_json", "from_dict", "from_state", "load_state", "load_state_dict", "__setstate__", "deserialize", "from_metadata", "from_config"}
+)
 """Functions that read back what their own class has written."""
-_CORE = frozenset({"reward", "return", "advantage", "logprob", "obs", "next_obs", "action", "value", "tokens", "terminated", "done", "version"})
+_CORE = frozenset(
+    {"reward", "return", "advantage", "logprob", "obs", "next_obs", "action", "value", "tokens", "terminated", "done", "version"}
+)
 
 
 def missing_field(program: Program, _layout: Layout) -> Iterator[Suspect]:
     """Every place where a field that is not there gets a value."""
     for fn in program.functions:
-        if "evaluation" in program.region(fn.number) or not fn.fact.calls and not fn.fact.binds:
+        if "evaluation" in program.region(fn.number) or (not fn.fact.calls and not fn.fact.binds):
             continue
         yield from _gets(program, fn.number)
         yield from _branches(program, fn.number)
@@ -33,7 +37,10 @@ def _gets(program: Program, number: int) -> Iterator[Suspect]:
     for at, call in enumerate(fact.calls):
         last = call.name.rpartition(".")[2]
         if last in {"get", "setdefault", "pop"} and "." in call.name and call.args:
-            key, default = _constant(call.args[0]), call.args[1] if len(call.args) > 1 else next((v for k, v in call.keywords if k == "default"), ())
+            key, default = (
+                _constant(call.args[0]),
+                call.args[1] if len(call.args) > 1 else next((v for k, v in call.keywords if k == "default"), ()),
+            )
             holder = call.name.rpartition(".")[0]
         elif call.name == "getattr" and len(call.args) == 3:
             key, default = _constant(call.args[1]), call.args[2]
@@ -119,7 +126,7 @@ def _absent(program: Program, number: int, bind: Bind, leaf: str) -> tuple[int, 
             paths = {_leaf(a) for a in block.detail if isinstance(a, str) and not a.startswith("=")}
             if block.op.startswith("not in") and program.words.field(leaf) in fields:
                 return block.line, "this branch found the key missing"
-            if block.op in {"not in", "not in"} and leaf in asked:
+            if block.op in {"not in"} and leaf in asked:
                 return block.line, "this branch found the key missing"
             if ("is" in block.op.split() or block.op == "is") and "=None" in block.detail and leaf in paths and bind.target.endswith("]"):
                 return block.line, "this branch found the field to be None"
@@ -148,13 +155,24 @@ def _made_up(program: Program, number: int, atoms: Atoms) -> str | None:
             last = call.name.rpartition(".")[2]
             if last in program.words["fills"]:
                 return f"`{readable(call)}(…)`"
-            if last in {"tensor", "array", "full", "float", "int"} and call.args and all(str(a).startswith("=") for a in call.args[0]) and call.args[0] and call.args[0] != ("=None",):
+            if (
+                last in {"tensor", "array", "full", "float", "int"}
+                and call.args
+                and all(str(a).startswith("=") for a in call.args[0])
+                and call.args[0]
+                and call.args[0] != ("=None",)
+            ):
                 return f"`{readable(call)}({str(call.args[0][0])[1:]})`"
             if any(isinstance(a, int) for a in call.receiver):
                 inner = _made_up(program, number, call.receiver)
                 if inner is not None:
                     return inner
-        elif atom.startswith("=") and atom not in {"=None", "=''", "=True", "=Ellipsis"} and not atom.startswith("='") and not atom.startswith('="'):
+        elif (
+            atom.startswith("=")
+            and atom not in {"=None", "=''", "=True", "=Ellipsis"}
+            and not atom.startswith("='")
+            and not atom.startswith('="')
+        ):
             return f"`{atom[1:]}`"
     return None
 
@@ -178,7 +196,7 @@ def _grave(program: Program, number: int) -> tuple[Severity, str]:
 
 def _is_record(program: Program, number: int, holder: str) -> bool:
     """A holder that by its name keeps one row or a batch; `info`, `config`, `kwargs` and the like do not."""
-    bare = holder.split("[")[0].rpartition(".")[2].lower().strip("_")
+    bare = holder.split("[", maxsplit=1)[0].rpartition(".")[2].lower().strip("_")
     if not bare:
         return False
     named = program.lexicon.named(bare)

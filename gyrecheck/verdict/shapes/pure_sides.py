@@ -1,4 +1,4 @@
-"""Does a function that must be pure touch the environment or the reward: a loss, a dataset's item access? (GYR202, GYR203, GYR204)
+"""Does a function that must be pure touch the environment or the reward: a loss, a dataset's item access? (GYR202, GYR203, GYR204).
 
 A loss is a function whose name says so, or whose result is what `backward` is called on. The finding stands at the call that does
 it, however deep; the chain from the pure function is its evidence. Every such call is reported once.
@@ -26,7 +26,12 @@ def pure_sides(program: Program, _layout: Layout) -> Iterator[Suspect]:
         region = program.region(fn.number)
         if "dataset" in region:
             yield from _found(program, fn, "dataset", seen, (*ACTING, "env.reset"))
-        elif fn.number in losses and not transformed(program, fn.number) and not region & {"simulation", "evaluation"} and not program.has(fn.number, *LEARNING):
+        elif (
+            fn.number in losses
+            and not transformed(program, fn.number)
+            and not region & {"simulation", "evaluation"}
+            and not program.has(fn.number, *LEARNING)
+        ):
             yield from _found(program, fn, "loss", seen, _TOUCHING)
 
 
@@ -41,7 +46,9 @@ def _losses(program: Program) -> dict[int, Evidence | None]:
             call = program.call(fn.number, at)
             atoms = call.receiver or (call.name.rpartition(".")[0],)
             for source in _sources(program, fn.number, (*atoms, *(a for arg in call.args for a in arg))):
-                out.setdefault(source, program.place(fn.number, call.line, f"its result reaches {readable(call)}", "because", call.column + 1))
+                out.setdefault(
+                    source, program.place(fn.number, call.line, f"its result reaches {readable(call)}", "because", call.column + 1)
+                )
     return out
 
 
@@ -124,7 +131,10 @@ def _message(role: str, called: str, kind: str) -> str:
     return f"`{called}`: {what} {where}"
 
 
-_WHAT = {"loss": "a loss: arithmetic over a batch that is already there", "dataset": "item access of a dataset: it must only read stored rows"}
+_WHAT = {
+    "loss": "a loss: arithmetic over a batch that is already there",
+    "dataset": "item access of a dataset: it must only read stored rows",
+}
 _HINTS = {
     "GYR202": "collect in the sampler, store the rows, and let the dataset read them",
     "GYR203": "score in the sampler and read the recorded reward here",

@@ -1,4 +1,4 @@
-"""Do the fields of a record say what they are: ends told apart (GYR309), reward and return not exchanged (GYR308)?"""
+"""Do the fields of a record say what they are: ends told apart (GYR309), reward and return not exchanged (GYR308)."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def _merged(program: Program, number: int) -> Iterator[Suspect]:
         if ends is None:
             continue
         for bind in fact.binds:
-            if {*(a for a in bind.value if isinstance(a, str))} >= set(ends) and bind.op in {"or", "|", "+"}:
-                yield from _kept(program, number, bind, ends, paths=(bind.target,))
-            elif len(bind.value) == 1 and isinstance(bind.value[0], int) and _joins(fact.calls[bind.value[0]], ends):
+            if ({*(a for a in bind.value if isinstance(a, str))} >= set(ends) and bind.op in {"or", "|", "+"}) or (
+                len(bind.value) == 1 and isinstance(bind.value[0], int) and _joins(fact.calls[bind.value[0]], ends)
+            ):
                 yield from _kept(program, number, bind, ends, paths=(bind.target,))
         for index, other in enumerate(fact.calls):
             if _stores(program, number, index) and any({a for a in v if isinstance(a, str)} >= set(ends) for _, v in other.keywords):
@@ -70,7 +70,7 @@ def _kept(program: Program, number: int, bind: Bind, ends: tuple[str, str], path
     if sink is None:
         return
     line, words, apart = sink
-    if apart(ends) or any(b is not bind and b.target.endswith("]") and ends[1] in b.value for b in fact.binds):
+    if set(ends) & apart or any(b is not bind and b.target.endswith("]") and ends[1] in b.value for b in fact.binds):
         return
     yield at_bind(
         number, bind, "GYR309", f"`{bind.target}` joins `{ends[0]}` and `{ends[1]}` and is stored: a time limit is taken for an end",
@@ -79,23 +79,44 @@ def _kept(program: Program, number: int, bind: Bind, ends: tuple[str, str], path
 
 
 def _carries(call: Call) -> bool:
-    return call.name.rpartition(".")[2] in {"tensor", "Tensor", "as_tensor", "array", "asarray", "to", "float", "int", "bool", "astype", "copy", "clone", "from_numpy", "view", "FloatTensor", "BoolTensor", "stack", "zeros_like", "list", "unsqueeze", "{}"}
+    return call.name.rpartition(".")[2] in {
+        "tensor",
+        "Tensor",
+        "as_tensor",
+        "array",
+        "asarray",
+        "to",
+        "float",
+        "int",
+        "bool",
+        "astype",
+        "copy",
+        "clone",
+        "from_numpy",
+        "view",
+        "FloatTensor",
+        "BoolTensor",
+        "stack",
+        "zeros_like",
+        "list",
+        "unsqueeze",
+        "{}",
+    }
 
 
-def _sink(program: Program, number: int, bind: Bind, flow: Reached) -> tuple[int, str, object] | None:  # type: ignore[type-arg]
-    """Where the joined flag is stored, and a test whether the flags are also stored apart there."""
+def _sink(program: Program, number: int, bind: Bind, flow: Reached) -> tuple[int, str, frozenset[str]] | None:
+    """Where the joined flag is stored, and what else is stored there."""
     fact = program.functions[number].fact
     for index, call in enumerate(fact.calls):
         given = (*(a for arg in call.args for a in arg), *(a for _, v in call.keywords for a in v))
         if _stores(program, number, index) and flow.any(given):
-            inner = _all_paths(fact, index)
-            return call.line, f"stored by {readable(call)}", lambda ends, inner=inner: bool(set(ends) & inner)  # type: ignore[misc]
+            return call.line, f"stored by {readable(call)}", frozenset(_all_paths(fact, index))
     stored = {a for b in fact.binds if b.target.endswith("]") for a in b.value if isinstance(a, str)}
     for other in fact.binds:
         if other is not bind and other.target.endswith("]") and flow.any(other.value) and other.form == "=":
-            return other.line, f"stored in {other.target}", lambda ends: bool(set(ends) & stored)
+            return other.line, f"stored in {other.target}", frozenset(stored)
     if bind.target.endswith("]"):
-        return bind.line, f"stored in {bind.target}", lambda ends: bool(set(ends) & stored)
+        return bind.line, f"stored in {bind.target}", frozenset(stored)
     return None
 
 
@@ -144,7 +165,34 @@ def _exchanged(program: Program, number: int) -> Iterator[Suspect]:
                               hint="store the step's own reward, and the return under its own name")  # fmt: skip
 
 
-_KNOWN = frozenset({"obs", "observation", "state", "action", "act", "actions", "logp", "logprob", "log_prob", "next_obs", "done", "terminated", "truncated", "value", "policy_version", "tokens", "ids", "prompt", "reward", "returns", "return", "rew", "advantage", "adv"})
+_KNOWN = frozenset(
+    {
+        "obs",
+        "observation",
+        "state",
+        "action",
+        "act",
+        "actions",
+        "logp",
+        "logprob",
+        "log_prob",
+        "next_obs",
+        "done",
+        "terminated",
+        "truncated",
+        "value",
+        "policy_version",
+        "tokens",
+        "ids",
+        "prompt",
+        "reward",
+        "returns",
+        "return",
+        "rew",
+        "advantage",
+        "adv",
+    }
+)
 
 
 def _wrong(key: str, value: Atoms) -> str:

@@ -1,4 +1,4 @@
-"""Does a network run with gradient recording on while sampling, and does the graph live on? (GYR103)
+"""Does a network run with gradient recording on while sampling, and does the graph live on? (GYR103).
 
 Not asked is whether `env.step` is under `no_grad`: it records nothing. Asked is whether a forward's result, its graph still on it,
 is stored, sent, returned, kept on an object, or fed to the environment. `eval()` changes layers, not recording.
@@ -23,12 +23,20 @@ _DEEP = 5
 def recorded_forward(program: Program, _layout: Layout) -> Iterator[Suspect]:
     """Every forward whose graph outlives the step of a sampling function."""
     libraries = {symbol.partition(".")[0] for symbol, role in program.lexicon.symbols.items() if role == "guard.no_grad"}
-    recording = {m for m, module in enumerate(program.tree.modules) if any((i.module or i.name).partition(".")[0] in libraries for i in module.imports)}
+    recording = {
+        m
+        for m, module in enumerate(program.tree.modules)
+        if any((i.module or i.name).partition(".")[0] in libraries for i in module.imports)
+    }
     seen: set[tuple[int, int]] = set()
     learns = _learners_forward(program)
     for fn in program.functions:
         number = fn.number
-        if not program.own(number, "env.step", "policy.generate") or _is_environment(program, number) or "simulation" in program.region(number):
+        if (
+            not program.own(number, "env.step", "policy.generate")
+            or _is_environment(program, number)
+            or "simulation" in program.region(number)
+        ):
             continue
         if program.has(number, *LEARNING) and not _some_guarded(program, number):
             continue  # the graph is meant: an online loop that takes the loss of what it has just done
@@ -76,7 +84,9 @@ def _learners_forward(program: Program) -> bool:
 def _some_guarded(program: Program, number: int) -> bool:
     """Another forward of the function is under a guard: then the open one is an oversight."""
     fact = program.tree.functions[number].fact
-    return any(_forward(program, number, at, call) is not None and program.unrecorded(number, call.block) for at, call in enumerate(fact.calls))
+    return any(
+        _forward(program, number, at, call) is not None and program.unrecorded(number, call.block) for at, call in enumerate(fact.calls)
+    )
 
 
 def _is_environment(program: Program, number: int) -> bool:
@@ -107,7 +117,12 @@ def _switched_off(program: Program, number: int) -> bool:
     for at in places:
         fact = program.tree.functions[at].fact
         for index, call in enumerate(fact.calls):
-            if call.result == -1 and call.args and "=False" in call.args[0] and (program.role(at, index).startswith("guard.") or call.name.endswith(".requires_grad_")):
+            if (
+                call.result == -1
+                and call.args
+                and "=False" in call.args[0]
+                and (program.role(at, index).startswith("guard.") or call.name.endswith(".requires_grad_"))
+            ):
                 return True
     return False
 
@@ -139,7 +154,11 @@ def _in_sampler(program: Program, sampler: int, recording: set[int], seen: set[t
                 continue
             if number == sampler and not _beside_step(program, sampler, program.call(number, edge.call)):
                 continue
-            if _is_environment(program, edge.callee) or program.has(edge.callee, *LEARNING) or program.region(edge.callee) & {"loss", "update", "simulation"}:
+            if (
+                _is_environment(program, edge.callee)
+                or program.has(edge.callee, *LEARNING)
+                or program.region(edge.callee) & {"loss", "update", "simulation"}
+            ):
                 continue
             visited.add(edge.callee)
             queue.append((edge.callee, (*way, (number, edge.call))))
@@ -196,8 +215,11 @@ def _tensors(program: Program, number: int, at: int, call: Call) -> bool:
                     if isinstance(inner, int) and (_made_tensor(program, number, inner) or fact.calls[inner].name.startswith(libraries)):
                         return True
     flow = reach(fact, [at])
-    return any(fact.calls[c].name.rpartition(".")[2] in program.words["tensor_methods"] or _made_tensor(program, number, c) for c in flow.calls if c != at)
-
+    return any(
+        fact.calls[c].name.rpartition(".")[2] in program.words["tensor_methods"] or _made_tensor(program, number, c)
+        for c in flow.calls
+        if c != at
+    )
 
 
 def _made_tensor(program: Program, number: int, at: int) -> bool:
@@ -226,7 +248,12 @@ def _kept(program: Program, way: tuple[tuple[int, int], ...]) -> Evidence | None
 def _cuts(program: Program, number: int, at: int) -> bool:
     call = program.call(number, at)
     last = call.name.rpartition(".")[2]
-    return call.name in program.words["numbers"] or last in program.words["cuts"] or program.role(number, at) == "grad.cut" or program.role(number, at).startswith("log.")
+    return (
+        call.name in program.words["numbers"]
+        or last in program.words["cuts"]
+        or program.role(number, at) == "grad.cut"
+        or program.role(number, at).startswith("log.")
+    )
 
 
 def _sink(program: Program, number: int, start: int, flow: Reached, *, local: bool) -> Evidence | None:
@@ -256,7 +283,9 @@ def _suspect(
     call = program.call(number, at)
     step = program.own(sampler, "env.step", "policy.generate")[0][0]
     chain = [
-        program.place(n, program.call(n, c).line, f"{program.name(n)} calls {readable(program.call(n, c))}", "through", program.call(n, c).column + 1)
+        program.place(
+            n, program.call(n, c).line, f"{program.name(n)} calls {readable(program.call(n, c))}", "through", program.call(n, c).column + 1
+        )
         for n, c in way
     ]
     others = _other_sites(program, number, way)
@@ -273,7 +302,11 @@ def _suspect(
 def _other_sites(program: Program, number: int, way: tuple[tuple[int, int], ...]) -> list[Evidence]:
     out = []
     for edge in program.callers[number]:
-        if edge.call >= 0 and (edge.caller, edge.call) not in way and not program.unrecorded(edge.caller, program.call(edge.caller, edge.call).block):
+        if (
+            edge.call >= 0
+            and (edge.caller, edge.call) not in way
+            and not program.unrecorded(edge.caller, program.call(edge.caller, edge.call).block)
+        ):
             call = program.call(edge.caller, edge.call)
             out.append(program.place(edge.caller, call.line, f"{program.name(edge.caller)} calls it too", "through", call.column + 1))
     return out[:4]

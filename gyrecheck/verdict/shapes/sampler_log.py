@@ -1,4 +1,4 @@
-"""Does the sampler log what only a trainer knows (GYR104)? Is a store between the sides without bound (GYR604)?"""
+"""Does the sampler log what only a trainer knows (GYR104)? Is a store between the sides without bound (GYR604)."""
 
 from __future__ import annotations
 
@@ -66,7 +66,9 @@ def _unbounded(program: Program, layout: Layout) -> Iterator[Suspect]:
     """A queue or deque made without a size, filled by sampling code and emptied by training code."""
     for fn in program.functions:
         for bind in fn.fact.binds:
-            made = next((a for a in bind.value if isinstance(a, int) and program.role(fn.number, a) in {"carrier.make", "buffer.make"}), None)
+            made = next(
+                (a for a in bind.value if isinstance(a, int) and program.role(fn.number, a) in {"carrier.make", "buffer.make"}), None
+            )
             if made is None or bind.form != "=":
                 continue
             call = fn.fact.calls[made]

@@ -1,4 +1,4 @@
-"""Does the learning-rate schedule advance in the unit its length is counted in, and with the train steps? (GYR205, GYR209)
+"""Does the learning-rate schedule advance in the unit its length is counted in, and with the train steps? (GYR205, GYR209).
 
 A horizon is a product of counts (`len(loader) * rounds`). Each count that is also the count of a loop ties the horizon to that loop.
 When every factor is so explained and the schedule advances in a loop deeper whose count is no factor, it ends that much too early.
@@ -56,7 +56,10 @@ def _unit(program: Program, root: int, event: Event, found: list[Event]) -> Iter
         deeper.append(count)
     outer = {term for count in counts[len(deeper) :] for term in count}
     call = program.call(*event.place)
-    way = [program.place(n, program.call(n, c).line, f"{program.name(n)} calls {readable(program.call(n, c))}", "through") for n, c in event.way[:-1]]
+    way = [
+        program.place(n, program.call(n, c).line, f"{program.name(n)} calls {readable(program.call(n, c))}", "through")
+        for n, c in event.way[:-1]
+    ]
     loop_line = _loop_line(program, event, around[0])
     if deeper and outer and factors <= outer and all(deeper):
         inner = ", ".join(sorted(_plain(t) for t in deeper[0]))
@@ -72,7 +75,13 @@ def _unit(program: Program, root: int, event: Event, found: list[Event]) -> Iter
 
 
 def _too_long(
-    program: Program, event: Event, found: list[Event], factors: set[str], loop: tuple[int, int], places: tuple[Evidence, ...], outer: set[str]
+    program: Program,
+    event: Event,
+    found: list[Event],
+    factors: set[str],
+    loop: tuple[int, int],
+    places: tuple[Evidence, ...],
+    outer: set[str],
 ) -> Iterator[Suspect]:
     """The reverse: the length counts an inner loop in which the optimizer steps, and the schedule advances outside it."""
     for step in (e for e in found if e.role == STEP):
@@ -206,7 +215,11 @@ def _rhythm(program: Program, event: Event, found: list[Event]) -> Iterator[Susp
     if always:
         return
     number = event.way[loop[0]][0]
-    acting = [(n, at) for n, at in ((number, at) for at, _ in program.own(number, *ACTING)) if program.loop_of(n, program.call(n, at).block) == loop[1]]
+    acting = [
+        (n, at)
+        for n, at in ((number, at) for at, _ in program.own(number, *ACTING))
+        if program.loop_of(n, program.call(n, at).block) == loop[1]
+    ]
     call = program.call(*event.place)
     if acting:
         place = program.call(*acting[0])

@@ -1,4 +1,4 @@
-"""Do both sides use one model object while both run, or is what is published never loaded? (GYR105, GYR108, GYR302, GYR406)"""
+"""Do both sides use one model object while both run, or is what is published never loaded? (GYR105, GYR108, GYR302, GYR406)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,12 @@ def _one_model(program: Program, body: int, name: str, bind: Bind, acting: list[
 
 
 def _side_channel(program: Program, body: int, name: str, bind: Bind, acting: list[int], learning: list[int]) -> Iterator[Suspect]:
-    fill = [(n, at) for n in acting for at, c in enumerate(program.functions[n].fact.calls) if c.name.rpartition(".")[0] == name and c.name.rpartition(".")[2] in program.words["stores"]]
+    fill = [
+        (n, at)
+        for n in acting
+        for at, c in enumerate(program.functions[n].fact.calls)
+        if c.name.rpartition(".")[0] == name and c.name.rpartition(".")[2] in program.words["stores"]
+    ]
     if not fill or not any(program.own(n, "carrier.write", "buffer.put") and not _is_that(program, n, name) for n in acting):
         return
     number, at = fill[0]
@@ -78,7 +83,7 @@ def _kind(program: Program, body: int, name: str, bind: Bind) -> str:
     if kind == "module":
         return "module"
     last = next((program.call(body, a).name.rpartition(".")[2] for a in bind.value if isinstance(a, int)), "")
-    if bind.op in {"[]", "{}"} and not bind.value or last in {"deque", "list", "dict", "defaultdict", "{}"}:
+    if (bind.op in {"[]", "{}"} and not bind.value) or last in {"deque", "list", "dict", "defaultdict", "{}"}:
         return "container"
     return kind
 
@@ -93,9 +98,11 @@ def _readers(program: Program, module: int, name: str, importers: dict[tuple[int
         names = program.tree.names(fn.number)
         if name in names.params or (name in names.binds and name not in fact.globals):
             continue
-        if any(c.name.startswith(name) and c.name.split(".")[0].split("[")[0] == name for c in fact.calls) or any(name in roots(b.value) for b in fact.binds):
-            out.append(fn.number)
-        elif any(name in roots(a) for c in fact.calls for a in (*c.args, *(v for _, v in c.keywords))):
+        if (
+            any(c.name.startswith(name) and c.name.split(".")[0].split("[")[0] == name for c in fact.calls)
+            or any(name in roots(b.value) for b in fact.binds)
+            or any(name in roots(a) for c in fact.calls for a in (*c.args, *(v for _, v in c.keywords)))
+        ):
             out.append(fn.number)
     return out
 
@@ -124,7 +131,11 @@ def _threads(program: Program) -> Iterator[Suspect]:
         starts = {at for at, _ in program.own(fn.number, "thread.start", hints=True)}
         if not starts:
             continue
-        parts = [(e.call, e.callee) for e in program.calls.edges[fn.number] if (e.call in starts and e.kind == "passed") or (e.kind == "call" and e.call > min(starts))]
+        parts = [
+            (e.call, e.callee)
+            for e in program.calls.edges[fn.number]
+            if (e.call in starts and e.kind == "passed") or (e.kind == "call" and e.call > min(starts))
+        ]
         acting = [(c, f) for c, f in parts if program.has(f, *ACTING, full=True) and not program.has(f, *LEARNING, full=True)]
         learning = [(c, f) for c, f in parts if program.has(f, *LEARNING, full=True) and not program.has(f, *ACTING, full=True)]
         for act_call, act in acting:
@@ -150,14 +161,14 @@ def _threads(program: Program) -> Iterator[Suspect]:
 def _only_loads(program: Program, learn: int, model: str) -> bool:
     """The trainer trains another object and only copies its weights into this one."""
     tail = model.rpartition(".")[2]
-    return any(
-        program.call(learn, at).name.rpartition(".")[0].rpartition(".")[2] == tail for at, _ in program.own(learn, "weights.load")
-    )
+    return any(program.call(learn, at).name.rpartition(".")[0].rpartition(".")[2] == tail for at, _ in program.own(learn, "weights.load"))
 
 
 def _given(program: Program, number: int, at: int) -> set[str]:
     call = program.call(number, at)
-    return {a for atoms in (*call.args, *(v for _, v in call.keywords)) for a in atoms if isinstance(a, str) and not a.startswith(("=", "<"))}
+    return {
+        a for atoms in (*call.args, *(v for _, v in call.keywords)) for a in atoms if isinstance(a, str) and not a.startswith(("=", "<"))
+    }
 
 
 def _is_model(program: Program, number: int, path: str) -> bool:
@@ -179,7 +190,11 @@ def _published(program: Program, layout: Layout) -> Iterator[Suspect]:
         published = [(fn.number, at) for fn in own for at, _ in program.own(fn.number, "weights.publish")]
         if not published or not any(program.own(fn.number, *ACTING) for fn in own):
             continue
-        if any(program.own(fn.number, "weights.load", hints=True) or any(c.name.rpartition(".")[2] in program.words["loads"] for c in fn.fact.calls) for fn in own):
+        if any(
+            program.own(fn.number, "weights.load", hints=True)
+            or any(c.name.rpartition(".")[2] in program.words["loads"] for c in fn.fact.calls)
+            for fn in own
+        ):
             continue
         number, at = published[0]
         yield at_call(

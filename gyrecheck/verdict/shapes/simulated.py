@@ -1,4 +1,4 @@
-"""Is an environment stepped on purpose inside what is differentiated: a differentiable simulation, a transformed pure function?"""
+"""Is an environment stepped on purpose inside what is differentiated: a differentiable simulation, a transformed pure function."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ def differentiable(program: Program, number: int) -> bool:
     taken = [at for at, _ in program.own(number, "env.step")]
     if not taken:
         return False
-    cuts = {at for at, call in enumerate(fact.calls) if call.name.rpartition(".")[2] in program.words["cuts"] or call.name in program.words["numbers"]}
+    cuts = {
+        at
+        for at, call in enumerate(fact.calls)
+        if call.name.rpartition(".")[2] in program.words["cuts"] or call.name in program.words["numbers"]
+    }
     cuts |= {at for at, _ in program.own(number, "grad.cut")}
     networks = [
         at for at, call in enumerate(fact.calls)
@@ -32,7 +36,9 @@ def _is_network(program: Program, number: int, at: int) -> bool:
     if target is None and named is not None and named.kind == "module":
         return True
     role = program.known_role(number, at)
-    return role is not None and role[0] in {"policy.forward", "policy.act"} and call.name.rpartition(".")[2] not in program.words["no_forward"]
+    return (
+        role is not None and role[0] in {"policy.forward", "policy.act"} and call.name.rpartition(".")[2] not in program.words["no_forward"]
+    )
 
 
 def transformed(program: Program, number: int) -> bool:

@@ -63,7 +63,9 @@ def _open(
         if at in roles:
             role = roles[at]
             who, kind = _object(program, number, call, role)
-            out.append(Event(STEP if role == "scaler.step" else role, _renamed(who, names), (*way, (number, at)), kind == "optimizer", frames))
+            out.append(
+                Event(STEP if role == "scaler.step" else role, _renamed(who, names), (*way, (number, at)), kind == "optimizer", frames)
+            )
         for callee in below.get(at, ()):
             if at in roles and roles[at] in {STEP, CLEAR, SCHEDULE}:
                 continue
@@ -135,7 +137,7 @@ def block_at(program: Program, event: Event, depth: int) -> int:
 
 def loops(program: Program, event: Event) -> list[tuple[int, int]]:
     """The loops around an event, innermost first, as (depth, block)."""
-    out = []
+    out: list[tuple[int, int]] = []
     for depth in range(len(event.way) - 1, -1, -1):
         number, _ = event.way[depth]
         out.extend((depth, block) for block in program.loops_of(number, block_at(program, event, depth)))

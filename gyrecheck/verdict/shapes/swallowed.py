@@ -1,4 +1,4 @@
-"""Does a broad handler around sampling or handing over go on as if nothing had happened? (GYR311, and GYR312 at the store)
+"""Does a broad handler around sampling or handing over go on as if nothing had happened? (GYR311, and GYR312 at the store).
 
 A handler is in order when it is narrow, raises, leaves with a count or a loud word, or marks the record as failed. When it falls
 through and a record is stored afterwards, the record may carry the defaults of fields that were never measured.
@@ -73,12 +73,18 @@ def _handler(program: Program, number: int, at: int) -> Iterator[Suspect]:
 def _measures(program: Program, number: int) -> bool:
     """A method of a class that keeps figures about the run or the machine: what it stores are no samples."""
     fn = program.tree.functions[number]
-    return fn.cls >= 0 and program.tree.classes[fn.cls].fact.name.lower().endswith(("monitor", "logger", "tracker", "profiler", "metrics", "telemetry", "dashboard"))
+    return fn.cls >= 0 and program.tree.classes[fn.cls].fact.name.lower().endswith(
+        ("monitor", "logger", "tracker", "profiler", "metrics", "telemetry", "dashboard")
+    )
 
 
 def _column(program: Program, number: int, at: int) -> int:
     fact = program.tree.functions[number].fact
-    inner = [c.column for c in fact.calls if c.block == at] + [b.column for b in fact.binds if b.block == at and b.column] + [e.column for e in fact.exits if e.block == at]
+    inner = (
+        [c.column for c in fact.calls if c.block == at]
+        + [b.column for b in fact.binds if b.block == at and b.column]
+        + [e.column for e in fact.exits if e.block == at]
+    )
     return max(min(inner, default=4) - 4, 0)
 
 
@@ -131,7 +137,11 @@ def _counted(program: Program, number: int, at: int) -> bool:
         if _under(fact, call.block, at):
             said = [str(a) for arg in call.args for a in arg if isinstance(a, str)]
             plain = call.name.rpartition(".")[2] not in {"debug", "info", "print", "log"}
-            if plain and any(program.words.has("counts", w) for w in (call.name, *[s for s in said if not s.startswith("=")])) and not call.name.startswith(("log", "self.log")):
+            if (
+                plain
+                and any(program.words.has("counts", w) for w in (call.name, *[s for s in said if not s.startswith("=")]))
+                and not call.name.startswith(("log", "self.log"))
+            ):
                 return True
     return False
 
@@ -205,10 +215,16 @@ def _unmeasured(program: Program, number: int, at: int, stored: tuple[int, str],
     index, root = stored
     attempt = fact.blocks[at].link
     measured = sorted(
-        {_leaf(b.target) for b in fact.binds if _under(fact, b.block, attempt) and b.target != root and any(p == root for p in prefixes(b.target))}
+        {
+            _leaf(b.target)
+            for b in fact.binds
+            if _under(fact, b.block, attempt) and b.target != root and any(p == root for p in prefixes(b.target))
+        }
     )
     known = _constructed(program, number, root, fact.blocks[attempt].order)
-    fields = [f"{name} = {known[name]}" if name in known else name for name in measured] or [f"{_leaf(d)} (set in the handler)" for d in defaults]
+    fields = [f"{name} = {known[name]}" if name in known else name for name in measured] or [
+        f"{_leaf(d)} (set in the handler)" for d in defaults
+    ]
     if not fields:
         return
     call = fact.calls[index]

@@ -1,4 +1,4 @@
-"""Does a record say which policy made it (GYR401), and is the label raised only once the weights have arrived (GYR412)?"""
+"""Does a record say which policy made it (GYR401), and is the label raised only once the weights have arrived (GYR412)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,11 @@ def version_tag(program: Program, layout: Layout) -> Iterator[Suspect]:
 def _untagged(program: Program, layout: Layout, number: int) -> Iterator[Suspect]:
     fact = program.functions[number].fact
     written = [at for at, role in program.own(number, "carrier.write")]
-    written += [at for at, call in enumerate(fact.calls) if call.name in {"json.dump", "json.dumps", "pickle.dump", "torch.save", "np.savez", "numpy.savez", "np.savez_compressed"}]
+    written += [
+        at
+        for at, call in enumerate(fact.calls)
+        if call.name in {"json.dump", "json.dumps", "pickle.dump", "torch.save", "np.savez", "numpy.savez", "np.savez_compressed"}
+    ]
     for at in written:
         keys = _record(program, fact, fact.calls[at])
         if keys is None:
@@ -71,7 +75,9 @@ def _record(program: Program, fact: Function, call: Call) -> set[str] | None:
 
 
 def _tagged(program: Program, keys: set[str]) -> bool:
-    return any(k.lower() in program.words["versions"] or "version" in k.lower() or "weight" in k.lower() or "policy_ver" in k.lower() for k in keys)
+    return any(
+        k.lower() in program.words["versions"] or "version" in k.lower() or "weight" in k.lower() or "policy_ver" in k.lower() for k in keys
+    )
 
 
 # ---- GYR412
@@ -140,7 +146,11 @@ def _loads(program: Program, number: int, at: int, call: Call) -> bool:
 
 def _is_version(program: Program, target: str) -> bool:
     leaf = target.rpartition(".")[2].lower()
-    return "version" in leaf or leaf in {"policy_ver", "weight_id", "weights_id"} or (leaf in program.words["versions"] and "step" not in leaf and leaf != "generation")
+    return (
+        "version" in leaf
+        or leaf in {"policy_ver", "weight_id", "weights_id"}
+        or (leaf in program.words["versions"] and "step" not in leaf and leaf != "generation")
+    )
 
 
 def _same_path(program: Program, number: int, stamp: Bind, call: Call) -> bool:
