@@ -34,7 +34,7 @@ def build(_g_fn, _g_cell, _g_look, _g_slow, _g_entry, _g_frame, _g_codes):
     def counted({parameters}):
 {nested}        _g_cell[0] = _g_n = _g_cell[0] + 1
         if _g_n >= _g_look[0]:
-            _g_slow(_g_entry, ({arguments}), _g_n)
+            _g_slow(_g_entry, ({arguments}), _g_n, _g_look)
         return _g_fn({call})
     return counted
 """
@@ -98,13 +98,13 @@ def begin_sample(entry: Entry, args: tuple[object, ...]) -> None:
     """Count a sample call of a scope or coroutine, and look at what is due."""
     entry.cell[0] = n = entry.cell[0] + 1
     if n >= entry.look[0]:
-        slow_sample(entry, args, n, 3)
+        slow_sample(entry, args, n, entry.look, 3)
 
 
-def slow_sample(entry: Entry, args: tuple[object, ...], n: int, skip: int = 2) -> None:
+def slow_sample(entry: Entry, args: tuple[object, ...], n: int, look: list[int], skip: int = 2) -> None:
     """What only some sample calls do: note the call site, write the human line, and see whether an update lies under the call."""
     try:
-        runtime = entry.runtime
+        runtime, entry.look = entry.runtime, look
         exact = n < EXACT
         if exact or n >= entry.thin:
             entry.thin = n + THIN
@@ -116,7 +116,7 @@ def slow_sample(entry: Entry, args: tuple[object, ...], n: int, skip: int = 2) -
                 sample_under_update(runtime, entry.label)
             elif word in runtime.watchers:
                 runtime.watchers[word](args)
-        entry.look[0] = n + 1 if exact or runtime.due else entry.thin
+        look[0] = n + 1 if exact or runtime.due else entry.thin
     except Exception:
         pass
 

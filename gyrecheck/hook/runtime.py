@@ -13,10 +13,10 @@ from gyrecheck.hook.shard import Shard
 
 TYPE_CHECKING = False  # importing `typing` costs more than this package; type checkers know the name
 if TYPE_CHECKING:
-    import ctypes
     from collections.abc import Callable
 
-    Cell = ctypes.Array[ctypes.c_int64]
+    from gyrecheck.hook.shard import Cell
+
     Table = dict[str, list[dict[str, str]]]
 
 FOLDER = "GYRECHECK_RUN_DIR"
@@ -29,12 +29,26 @@ MARKED = "marked"
 class Entry:
     """One counted function, class or scope: its cell, and the count at which the slow path looks again."""
 
-    __slots__ = ("cell", "label", "look", "role", "runtime", "thin")
+    __slots__ = ("cell", "label", "look", "name", "role", "runtime", "thin")
 
-    def __init__(self, runtime: Runtime, role: str, label: str, cell: Cell) -> None:
+    def __init__(self, runtime: Runtime, letter: str, role: str, label: str, cell: Cell) -> None:
         self.runtime, self.role, self.label, self.cell = runtime, role, label, cell
+        self.name = (letter, role, label)
         self.look = [0]
+        """Of the wrapper that called last: one that was pickled by value brings its own."""
         self.thin = 0
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """The entry of the same name in the process that unpickles it."""
+        return (entry_again, self.name)
+
+
+class StepCodes(set[int]):
+    """Identities of code objects: those of another process mean nothing here."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """The set of the process that unpickles it."""
+        return (codes_again, ())
 
 
 class Runtime:
@@ -50,7 +64,7 @@ class Runtime:
         """What to call for a word of `due` before a sampling call; gets the call's positional arguments."""
         self.sampling_codes: set[int] = set()
         """`id` of the code objects of counted sampling functions: comparing identities is cheap, hashing code is not."""
-        self.step_codes: set[int] = set()
+        self.step_codes = StepCodes()
         """The same for env steps and their wrappers only."""
         self.update_codes: set[int] = set()
         self.libraries: tuple[str, ...] = ()
@@ -62,6 +76,10 @@ class Runtime:
         """Sample calls at the update before, for marked and for hooked updates."""
         self.pid = os.getpid()
         self.renewers: list[Callable[[], None]] = []
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """The runtime of the process that unpickles it."""
+        return (current, ())
 
     def renew(self) -> None:
         """In a child after fork."""
@@ -85,7 +103,7 @@ class Runtime:
             cell = self.shard.place_for(f"E {letter} {role} {label}")
             if cell is None:
                 cell = self.cells["sample_calls" if letter == "S" else "update_calls"]
-            known = self.entries[letter][f"{role} {label}"] = Entry(self, role, label, cell)
+            known = self.entries[letter][f"{role} {label}"] = Entry(self, letter, role, label, cell)
         return known
 
     @property
@@ -133,6 +151,25 @@ def open_in(folder: str, run_id: str) -> Runtime:
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=runtime.renew)
     return runtime
+
+
+def cell_again(name: str = "") -> Cell:
+    """The cell of a name in this process."""
+    runtime = current()
+    if name in runtime.cells:
+        return runtime.cells[name]
+    kind, letter, role, label = name.split(" ", 3)
+    return runtime.entry(letter, role, label).cell if kind == "E" else runtime.shard.site(name)
+
+
+def entry_again(letter: str, role: str, label: str) -> Entry:
+    """The entry of a name in this process."""
+    return current().entry(letter, role, label)
+
+
+def codes_again() -> StepCodes:
+    """The env steps known in this process."""
+    return current().step_codes
 
 
 def complain(sentence: str) -> None:
