@@ -21,6 +21,8 @@ from gyrecheck.rulebook.contract import Contract
 
 BLOCK = 8 << 20
 """Bytes of all arrays together in one batch."""
+MAX_ROWS = 1 << 18
+"""Rows in one batch: each row costs some 100 bytes of bookkeeping, however narrow it is."""
 MAX_WHOLE = 512 << 20
 """Bytes that may be in memory at once where an array cannot be read in parts."""
 MAX_KEYS = 4096
@@ -124,7 +126,7 @@ def _in_blocks(
     width = max(sum(array.row_bytes for array in arrays.values() if array.shape), 1)
     if width > MAX_WHOLE:
         raise GyreError(f"{path}: one record takes {width >> 20:,} MiB, more than the {MAX_WHOLE >> 20} MiB that are read at once")
-    step = max(1, BLOCK // width)
+    step = max(1, min(MAX_ROWS, BLOCK // width))
     fixed = {key: array.take(1) for key, array in arrays.items() if not array.shape}
     at = 0
     while at < rows or (rows == 0 and at == 0):
