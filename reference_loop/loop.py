@@ -54,19 +54,25 @@ def parallel(settings: Settings) -> int:
         name: subprocess.Popen([sys.executable, "-m", f"reference_loop.{name}", *words]) for name in ("trainer", "sampler")
     }
 
+    asked: set[int] = set()
+
     def forward(number: int, _frame: object) -> None:
-        for process in sides.values():
-            process.send_signal(number)
+        asked.add(number)
+        if number == signal.SIGTERM:  # SIGINT comes to both from the terminal by itself
+            for process in sides.values():
+                process.send_signal(number)
 
     signal.signal(signal.SIGTERM, forward)
-    signal.signal(signal.SIGINT, lambda _number, _frame: None)  # the terminal sends it to both by itself
+    signal.signal(signal.SIGINT, forward)
     while (code := sides["trainer"].poll()) is None and sides["sampler"].poll() is None:
         time.sleep(0.1)
     if code is not None and sides["sampler"].poll() is None:
         sides["sampler"].terminate()  # nobody is left to read
     elif sides["sampler"].poll():
         sides["trainer"].terminate()  # nothing more will come, and no line of a journal says so
-    return max(abs(process.wait()) for process in sides.values())
+    # A program that dies of the signal we were asked to pass on had not begun anything: else it would have caught it.
+    codes = [process.wait() for process in sides.values()]
+    return max(0 if -code in asked else abs(code) for code in codes)
 
 
 def main(argv: list[str] | None = None) -> int:

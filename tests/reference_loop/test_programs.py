@@ -264,8 +264,8 @@ def start(settings: Settings, *extra: str) -> subprocess.Popen[bytes]:
 
 def test_two_programs_side_by_side_balance(settings: Make) -> None:
     """In parallel both run to a clean end under two process ids, weights travel, and the ledger balances to the last one."""
-    run = settings(total_steps=20_000, num_envs=32, rollout_steps=32)
-    assert start(run).wait(timeout=120) == 0
+    run = settings(total_steps=5_000, num_envs=16, rollout_steps=32)
+    assert start(run).wait(timeout=400) == 0
     found = balance(run.run_dir)
     assert found.holds
     assert not found.left
@@ -282,11 +282,11 @@ def test_a_stop_signal_ends_both_cleanly_and_resume_repeats_nothing(settings: Ma
     run = settings(total_steps=10**7, sampler_latency=0.002)
     process = start(run)
     log = run.run_dir / "trainer.log"
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline and not (log.exists() and " update_done step=3 " in log.read_text()):
         time.sleep(0.05)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=200) == 0
     assert events(run, "sampler", "ended")[0]["reason"] == "stopped"
     assert balance(run.run_dir).holds
     steps = int(events(run, "sampler", "ended")[0]["sample_step"])
@@ -300,7 +300,7 @@ def test_a_stop_signal_ends_both_cleanly_and_resume_repeats_nothing(settings: Ma
 def test_kills_at_random_moments() -> None:
     """Eight SIGKILLs of sampler, trainer and both: after each the files balance, at the end nothing is lost or repeated."""
     script = Path(__file__).parents[2] / "bench" / "kill_loop.py"
-    subprocess.run([sys.executable, str(script), "--kills", "8"], check=True, timeout=120)
+    subprocess.run([sys.executable, str(script), "--kills", "8"], check=True, timeout=500)
 
 
 @pytest.mark.soak
