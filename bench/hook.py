@@ -60,15 +60,22 @@ def bare(value: int) -> int:
 
 
 class Env:
+    """An environment that does nothing."""
+
     def reset(self) -> int:
+        """Nothing."""
         return 0
 
     def step(self, action: int) -> int:
+        """Nothing."""
         return action
 
 
 class Counted(Env):
+    """The same, counted."""
+
     def step(self, action: int) -> int:
+        """Nothing."""
         return action
 
 
@@ -126,7 +133,8 @@ def threads_lose() -> int:
     for worker in workers:
         worker.join()
     run = read_run(FOLDER)
-    assert run is not None
+    if run is None:
+        return THREADS * CALLS
     return THREADS * CALLS - sum(s.calls for p in run.processes for s in p.sites if s.entry and s.label == "threads")
 
 

@@ -119,20 +119,18 @@ def _processes(run: HookedRun) -> tuple[list[str], Docket]:
     from gyrecheck.verdict.live_reach import judge_reach
     from gyrecheck.verdict.ruling import Docket, Rules
 
-    lines: list[str] = []
     counting = {p.pid for p in run.processes}
-    for process in run.processes:
-        lines.append(
-            f"process    pid {process.pid} (of {process.parent}): shard ok, {process.calls('S'):,} sample calls, "
-            f"{process.calls('T'):,} update calls: {process.line[:70]}"
-        )
+    lines = [
+        f"process    pid {p.pid} (of {p.parent}): shard ok, {p.calls('S'):,} sample calls, {p.calls('T'):,} update calls: {p.line[:70]}"
+        for p in run.processes
+    ]
     idle = [pid for pid in run.reached if pid not in counting]
     if idle:
         pids = ", ".join(map(str, idle[:8]))
         lines.append(f"process    {len(idle)} more reached by the hook, with no library it knows and nothing marked: pid {pids}")
     for event in run.of("hooked"):
-        fired, lacking = event.words("fired"), event.words("lacking")
-        lines.append(f"hooks      pid {event.pid}: {event.text('module')} {event.text('version')}: {len(fired)} fired, {len(lacking)} absent")
+        fired, lacking = len(event.words("fired")), len(event.words("lacking"))
+        lines.append(f"hooks      pid {event.pid}: {event.text('module')} {event.text('version')}: {fired} fired, {lacking} absent")
     docket = Docket(Rules(load_codes(), load_thresholds()))
     judge_reach(run, load_hook_table().unhooked, docket)
     if not run.reached:

@@ -139,7 +139,8 @@ def _below(base: type) -> list[type]:
     found: list[type] = []
     queue: list[type] = [base]
     while queue:
-        for kind in queue.pop().__subclasses__():
+        below: list[type] = queue.pop().__subclasses__()
+        for kind in below:
             if kind not in found:
                 found.append(kind)
                 queue.append(kind)

@@ -91,11 +91,11 @@ if TYPE_CHECKING:
 else:
 
     def sampling(name=""):  # noqa: ANN001, ANN201 - typed above
-        """Marks the sampling entry: `@sampling`, `@sampling("rollout")` or `with sampling("rollout"):`; each call or entry counts one."""
+        """Mark the entry of the sampling side, as a decorator (with or without a name) or as a scope; each call or entry counts one."""
         return _Sampling(name) if isinstance(name, str) else _Sampling()(name)
 
     def training(name=""):  # noqa: ANN001, ANN201 - typed above
-        """Mark the update entry, as `sampling` does the other side."""
+        """Mark the entry of the training side, as `sampling` does the other."""
         return _Training(name) if isinstance(name, str) else _Training()(name)
 
 

@@ -46,6 +46,8 @@ class Phases:
         self.used: list[bool] = []
         self.waiting: list[int] = []
         self.graph_site = ""
+        self.recorded = False
+        """Whether the forward before this phase's first sampling call recorded a graph."""
         self.asked = False
         """The networks of this phase's first env step are noted; those of the second will confirm which of them act."""
         self.acting: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -144,6 +146,7 @@ class Phases:
             if self.graphs and self.graphs[-1] >= 0 and by == "step":
                 self.waiting.append(self.graphs[-1])
                 self.graph_site = side.caller(self.libraries, 3)
+            self.recorded = bool(self.graphs) and self.graphs[-1] >= -1
             known = [root for root in roots if root in self.acting]
             for root in known or roots:
                 self.record(root, by)
@@ -220,7 +223,7 @@ class Phases:
         self.runtime.events.write(
             "phase", n=self.number, version=self.updates.steps, by=by, module=type(root).__name__, net=id(root) & 0xFFFFFF,
             params=len(acting), form=shape_of(acting), fp=fingerprint(acting), loads=loads[0], loaded_at=loads[1],
-            noisy=noisy[:4], site=side.caller(self.libraries, 4), **fields,
+            noisy=noisy[:4], graph=self.recorded, site=side.caller(self.libraries, 4), **fields,
         )  # fmt: skip
 
 

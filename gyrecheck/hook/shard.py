@@ -15,14 +15,14 @@ import time
 
 from gyrecheck.model import shard_layout as layout
 
-
 _MAP_FIXED = 0x10
 
 
 class Cell(ctypes.c_int64 * 1):  # type: ignore[misc]
-    """One counter. `cell[0] += 1` on an array of one is the cheapest store that pure Python has: 82 ns, `c_int64.value` 143, memoryview 132.
+    """One counter. `cell[0] += 1` on an array of one is the cheapest store of pure Python: 82 ns, `c_int64.value` 143, memoryview 132.
 
-    A wrapper that is pickled by value (a class of `__main__` sent to a worker) takes its cell along by name: it counts in the worker's shard.
+    A wrapper that is pickled by value (a class of `__main__` sent to a worker) takes its cell along by name and counts in the worker's
+    shard.
     """
 
     __slots__ = ("name",)

@@ -1,7 +1,8 @@
 """The bytes of a counter shard: one file of fixed size per process, the same for the hook that writes and the stream that reads.
 
 Header (magic, layout, identity of the process), named int64 cells, then counted entries and call sites (count and name).
-A cell is one aligned 8-byte word, so a reader never sees half a store. The header is whole before the file gets its final name; `SIZE` never changes for a layout.
+A cell is one aligned 8-byte word, so a reader never sees half a store. The header is whole before the file gets its
+final name; `SIZE` never changes for a layout.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def read_run(folder: Path) -> HookedRun | None:
     for path in shards:
         try:
             processes.append(read_shard(path))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError) as error:  # noqa: PERF203 - one bad file must not cost the others
             problems.append(f"{path.name}: {error}")
     events: list[HookEvent] = []
     pids = {Path(p.path).name.removesuffix(layout.SUFFIX): p.pid for p in processes}
@@ -84,7 +84,7 @@ def read_events(path: Path, pid: int, problems: list[str]) -> list[HookEvent]:
             fields = json.loads(text)
             kind = str(fields.pop("k", ""))
             found.append(HookEvent(kind, float(fields.pop("at", 0.0)), pid, str(path), number, fields))
-        except (ValueError, AttributeError, TypeError):
+        except (ValueError, AttributeError, TypeError):  # noqa: PERF203 - the same for lines
             problems.append(f"{path.name}:{number}: is no event line")
     return found
 

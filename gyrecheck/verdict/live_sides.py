@@ -71,6 +71,19 @@ def judge_acting(run: HookedRun, limits: HookLimits, docket: Docket) -> None:
             first=place_at(next(e.text("site") for e in graphs if e.number("unused"))),
             hint="act under torch.no_grad() or torch.inference_mode()",
         )
+    silent = {p.pid for p in run.processes if p.calls("S") and not p.cells.get("backward_calls")}
+    alone = [e for e in run.of("phase") if e.fields.get("graph") and e.text("by") == "step" and e.pid in silent]
+    if alone:
+        docket.add(
+            "GYR103",
+            State.BROKEN,
+            f"{alone[0].text('module')} acts with gradients recorded, in a process that makes no backward pass at all",
+            quantity="sampling_phases_with_gradients_on",
+            value=len(alone),
+            unit="phase",
+            first=place_at(alone[0].text("site")),
+            hint="act under torch.no_grad() or torch.inference_mode()",
+        )
     noisy = [e for e in run.of("phase") if e.words("noisy")]
     if noisy:
         docket.add(

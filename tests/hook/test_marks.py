@@ -300,7 +300,8 @@ def test_a_wrapper_pickled_by_value_counts_where_it_arrives(run):
     """A class of the main program sent to a worker by value takes no memory of ours along: its cell is found again by name."""
     cloudpickle = pytest.importorskip("cloudpickle")
     space = {"__name__": "__main__", "sampling": sampling}
-    exec("class Env:\n    @sampling('Env.step')\n    def step(self, action):\n        return action + 1", space)
+    exec(  # noqa: S102 - a class of the main program
+        "class Env:\n    @sampling('Env.step')\n    def step(self, action):\n        return action + 1", space)
     raw = cloudpickle.dumps(space["Env"])
     assert pickle.loads(raw)().step(1) == 2
     assert space["Env"]().step(2) == 3

@@ -249,3 +249,46 @@ def test_more_entries_than_places_still_count(tmp_path):
     found = read_run(tmp_path)
     assert found is not None
     assert found.calls("S") == 400
+
+
+@pytest.mark.soak
+def test_torch_workers_and_ranks_are_hooked(tmp_path):
+    """Workers of torch.multiprocessing (spawn) and ranks started the way torchrun starts them each have a shard with their own steps."""
+    pytest.importorskip("torch")
+    script = tmp_path / "program.py"
+    script.write_text(
+        textwrap.dedent("""
+        import os, subprocess, sys
+        import torch
+        import torch.multiprocessing as mp
+
+        def work(steps):
+            net = torch.nn.Linear(2, 1)
+            opt = torch.optim.SGD(net.parameters(), lr=0.1)
+            for _ in range(steps):
+                opt.zero_grad()
+                net(torch.ones(2)).sum().backward()
+                opt.step()
+
+        if __name__ == "__main__":
+            if "RANK" in os.environ:
+                work(5 + int(os.environ["RANK"]))
+                sys.exit(0)
+            context = mp.get_context("spawn")
+            workers = [context.Process(target=work, args=(n,)) for n in (2, 3)]
+            for worker in workers: worker.start()
+            for worker in workers: worker.join()
+            ranks = [subprocess.Popen([sys.executable, __file__], env={**os.environ, "RANK": str(r)}) for r in range(2)]
+            sys.exit(max(rank.wait() for rank in ranks))
+        """)
+    )
+    from gyrecheck.hook.program import Program, environment_for, write_table
+    from gyrecheck.rulebook.hook_table import compiled
+
+    folder = _made(tmp_path / "run")
+    write_table(folder, compiled())
+    outcome = Program([sys.executable, str(script)], environment_for(folder, "r1"), folder, quiet=True).run()
+    assert outcome.code == 0, (folder / "stderr.log").read_text()
+    found = read_run(folder)
+    assert found is not None
+    assert sorted(p.cells["optimizer_steps"] for p in found.processes) == [0, 2, 3, 5, 6]
