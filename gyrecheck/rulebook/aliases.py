@@ -7,6 +7,7 @@ aside, and the rest must stand in the table: `num_env_steps_sampled_lifetime` is
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -91,8 +92,18 @@ class Aliases:
         self._weak_words = frozenset(rules.weak.words)
         self._verbs = {tuple(verb.split()) for verb in rules.drops.verbs}
         self._stale = {tuple(word.split()) for word in rules.drops.stale_words}
-        self.words = frozenset(word for words in (*self._exact, *self._weak, *self._verbs) for word in words) - self._filler
-        """Words of which a line must hold one to be worth a look."""
+        every = [*self._exact, *self._weak, *self._verbs]
+        common = Counter(word for words in every for word in words)
+        loose = self._weak_words | {w for words, term in self._exact.items() if term == "done" for w in words}
+        needed: dict[str, set[frozenset[str]]] = {}
+        for words in every:
+            kept = frozenset(words) - self._filler - self._total
+            if kept and not (len(kept) == 1 and kept <= loose):
+                needed.setdefault(min(kept, key=lambda w: (common[w], w)), set()).add(kept)
+        self.needed = {word: tuple(sets) for word, sets in needed.items()}
+        """By the rarest word of a name, the words that a line must hold for that name; a line that holds none of them gives nothing, ..."""
+        self.loose_words = frozenset(loose)
+        """... save these words, which need a noun beside them."""
 
     def mapped(self, name: str, key: str) -> Key | None:
         """The key that `--map NAME=key` declares; None when `name` is no term."""

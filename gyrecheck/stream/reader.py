@@ -51,12 +51,16 @@ class FormatReader:
         self._known: dict[str, tuple[tuple[Key, float], ...]] = {}
         self._plans: dict[str, Plan] = {}
         self._marks = tuple(
-            (name, rule.anchors, tuple(re.compile(p, re.IGNORECASE) for p in rule.patterns)) for name, rule in self._terms.marks.items()
+            (name, rule.anchors, tuple(re.compile(p, re.IGNORECASE) for p in rule.patterns), frozenset(_head(a) for a in rule.anchors))
+            for name, rule in self._terms.marks.items()
         )
-        words = {a.encode() for _, anchors, _ in self._marks for a in anchors} | {b"[repeated "}
-        self._mark_pattern = re.compile(b"|".join(re.escape(w) for w in sorted(words)))
+        self._mark_heads = frozenset(head for *_, own in self._marks for head in own)
         self._marked: dict[str, tuple[str, ...]] = {}
-        self._words = frozenset(word.encode() for word in self._aliases.words)
+        self._needed = {
+            word.encode(): tuple(frozenset(w.encode() for w in one) for one in sets) for word, sets in self._aliases.needed.items()
+        }
+        self._loose = frozenset(word.encode() for word in self._aliases.loose_words)
+        self._nouns = frozenset(word.encode() for word in self._aliases.rules.nouns)
         self._looked: dict[tuple[str, str, bool], Key | None] = {}
         self._rule_anchors = tuple(r.rule.anchor.encode() for r in self._rules)
         critical = {b"[repeated ", b"restart", b"Restart", b"resum", b"Resum"}
@@ -77,16 +81,19 @@ class FormatReader:
         """Whether a line of this shape could give anything; may say yes in vain, never no."""
         if b"\x1b" in line or b"^[[" in line:
             line = ANSI.sub(b"", line)
+        if self.header is not None or self._mapped or any(anchor in line for anchor in self._rule_anchors):
+            return True
         low = line.lower()
-        if self._mark_pattern.search(low) is not None:
-            return True
-        if self.header is not None or self._mapped:
-            return True
-        if any(anchor in line for anchor in self._rule_anchors):
+        if low[:1] == b"(" and (end := low.find(b")", 0, 120)) > 0 and b"[repeated " not in low:
+            low = low[end + 1 :]  # an actor's name is no counter's
+        words = set(_WORDS.findall(low))
+        if b"[repeated " in low or self._find_marks(line.decode("utf-8", "replace"), words):
             return True
         if low.translate(None, _FIGURES) == low and not any(c in low for c in (b",", b"|", b"\t", b"  ")):
             return False  # no number, and no header of a table
-        return not self._words.isdisjoint(_WORDS.findall(low))
+        if any(one <= words for word in words & self._needed.keys() for one in self._needed[word]):
+            return True
+        return not words.isdisjoint(self._loose) and not words.isdisjoint(self._nouns)
 
     def read(self, body: bytes) -> tuple[Values, tuple[str, ...], str]:
         """Values, marks and the side of a line's body."""
@@ -122,10 +129,15 @@ class FormatReader:
             out = list(once.values())
         return tuple(out), (*marks, *(name for name in found if name not in marks)) if found else tuple(marks), side
 
-    def _find_marks(self, text: str) -> tuple[str, ...]:
+    def _find_marks(self, text: str, words: set[bytes] | None = None) -> tuple[str, ...]:
         low = text.lower()
+        heads = {word[:4] for word in (_WORDS.findall(low.encode("utf-8", "replace")) if words is None else words)}
+        if self._mark_heads.isdisjoint(heads):
+            return ()
         return tuple(
-            name for name, anchors, patterns in self._marks if any(a in low for a in anchors) and any(p.search(text) for p in patterns)
+            name
+            for name, anchors, patterns, own in self._marks
+            if not own.isdisjoint(heads) and any(a in low for a in anchors) and any(p.search(text) for p in patterns)
         )
 
     def _generic(self, text: str, taken: set[str], claimed: bool) -> list[tuple[Key, float]]:
@@ -291,6 +303,11 @@ class _Line:
 
 
 _NO_DIGITS = {ord(c): None for c in "0123456789."}
+
+
+def _head(anchor: str) -> bytes:
+    """The first four letters of an anchor's longest word."""
+    return max(_WORDS.findall(anchor.encode()), key=len)[:4]
 
 
 def _bounded(text: str, anchor: str) -> bool:
