@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from gyrecheck.handoff.arrays import NAME, batch_of
 from gyrecheck.model.finding import Finding, Report, Severity, Topology, fingerprint
 from gyrecheck.rulebook.codes import Code, load_codes, select_codes
-from gyrecheck.rulebook.contract import load_contract
+from gyrecheck.rulebook.contract import Contract, load_contract
 from gyrecheck.rulebook.ratio_limits import load_ratio_limits
 from gyrecheck.verdict.records.judge import judge_records
 
@@ -40,7 +41,7 @@ def check_batch(
     chosen = select_codes(codes, tuple(select), tuple(ignore), option="select")
     if not select:
         chosen -= TAGS if ordered else TAGS | ORDER
-    contract = load_contract(Path(schema) if schema is not None else None)
+    contract = _contract(Path(schema) if schema is not None else None)
     records, unlike = batch_of(batch, rows=rows, start=start, time_major=time_major)
     judged = judge_records([records], contract, codes, load_ratio_limits(), dict(fields or {}))
     findings = [*(_unlike(entry, codes["GYR324"]) for entry in unlike), *judged.findings]
@@ -56,6 +57,12 @@ def check_batch(
         summary=f"{len(shown)} findings in {judged.rows} rows",
         statistics={"rows": judged.rows, "fields": len(records.columns)},
     )
+
+
+@cache
+def _contract(schema: Path | None) -> Contract:
+    """Read once a process: a training loop asks at every step."""
+    return load_contract(schema)
 
 
 def complaint(report: Report, fail_on: Severity) -> str:
