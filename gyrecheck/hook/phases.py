@@ -217,6 +217,10 @@ class Phases:
                 if best is None or (len(mine) - count, len(mine)) > (best[1] - best[2], best[1]):
                     best = (state.number, len(mine), count, gap)
                     fields["trained_fp"] = fingerprint(theirs)
+        if fields.get("same") and self.updates.steps:
+            held_ids = {id(p) for o in tuple(self.updates.optimizers) for p in held_by(o)}
+            left = [n for n, p in root.named_parameters() if p.requires_grad and p.grad is not None and id(p) not in held_ids]
+            fields.update(left=left[:4], left_out=len(left))
         if best is not None:
             fields.update(opt=best[0], of=best[1], differ=best[2], gap=float(f"{best[3]:.4g}"))
         noisy = [type(m).__name__ for m in root.modules() if m.training and getattr(m, "p", 0) and "Dropout" in type(m).__name__]

@@ -156,7 +156,7 @@ class Updates:
 
     def scheduled(self, scheduler: Any, horizons: dict[str, str]) -> None:
         """A schedule has advanced by one."""
-        counts = self.schedules.setdefault(scheduler, [-1, self.runtime.samples, self.steps, 0])  # its construction makes the first call
+        counts = self.schedules.setdefault(scheduler, [-1, self.runtime.samples, self.steps, 0, 0])  # its construction makes the first call
         counts[0] += 1
         self.runtime.cells["scheduler_calls"][0] += counts[0] > 0
         name = type(scheduler).__name__
@@ -166,6 +166,8 @@ class Updates:
                 site=side.caller(self.libraries, 3),
             )  # fmt: skip
         horizon = getattr(scheduler, horizons.get(name, "-"), None)
+        if isinstance(horizon, int):
+            counts[4] = horizon
         if isinstance(horizon, int) and horizon > 0 and counts[0] > horizon and not counts[3]:
             counts[3] = 1
             self.runtime.events.write(
@@ -182,7 +184,7 @@ class Updates:
         for scheduler, counts in tuple(self.schedules.items()):
             self.runtime.events.write(
                 "schedule", cls=type(scheduler).__name__, n=counts[0], samples=self.runtime.samples - counts[1],
-                steps=self.steps - counts[2], last=True,
+                steps=self.steps - counts[2], horizon=counts[4], last=True,
             )  # fmt: skip
 
     def _state(self, optimizer: Any) -> OptimizerState:

@@ -45,6 +45,7 @@ class HookLimits:
     cleared_least: int
     clip_share: float
     horizon_over: float
+    schedule_fit: float
     rate_share: float
     same_pace: float
     pace_least: int

@@ -17,6 +17,7 @@ def judge_updates(run: HookedRun, limits: HookLimits, docket: Docket) -> None:
     for judge in (_empty_steps, _lost_numbers, _reused, _cleared, _late_clips, _zero_rates):
         judge(run, totals, limits, docket)
     _schedules(run, limits, docket)
+    _left_out(run, limits, docket)
     _nothing_trained(run, limits, docket)
 
 
@@ -159,6 +160,25 @@ def _zero_rates(run: HookedRun, totals: Totals, limits: HookLimits, docket: Dock
         )
 
 
+def _left_out(run: HookedRun, limits: HookLimits, docket: Docket) -> None:
+    """Parameters of the acting network that get gradients and are in no optimizer."""
+    found = [e for e in run.of("phase") if e.number("left_out")]
+    if len(found) < limits.phases:
+        return
+    last = found[-1]
+    docket.add(
+        "GYR224",
+        State.BROKEN,
+        f"{count(last.number('left_out'))} of {count(last.number('params'))} parameters of {last.text('module')} get gradients and are in no "
+        f"optimizer ({', '.join(last.words('left'))}): they never change",
+        quantity="parameters_without_optimizer",
+        value=last.number("left_out"),
+        unit="parameter",
+        first=place_at(last.text("site")),
+        hint="build the optimizer after the network is complete, over all of its parameters",
+    )
+
+
 def _schedules(run: HookedRun, limits: HookLimits, docket: Docket) -> None:
     last: dict[tuple[int, str], HookEvent] = {}
     for event in run.of("schedule"):
@@ -180,6 +200,8 @@ def _schedules(run: HookedRun, limits: HookLimits, docket: Docket) -> None:
                 hint="count the schedule's length in what it is advanced by",
             )
     for event in last.values():
+        _advanced_too_little(event, limits, docket)
+    for event in last.values():
         advanced, samples, steps = event.number("n"), event.number("samples"), event.number("steps")
         if advanced < limits.pace_least or samples < 2 * steps or abs(advanced - samples) > limits.same_pace * samples:
             continue
@@ -194,6 +216,35 @@ def _schedules(run: HookedRun, limits: HookLimits, docket: Docket) -> None:
             unit="step",
             first=place_at(site),
             hint="advance the schedule once per optimizer step",
+        )
+
+
+def _advanced_too_little(event: HookEvent, limits: HookLimits, docket: Docket) -> None:
+    """A schedule that was made and forgotten, or whose length counts optimizer steps while it is advanced once a round."""
+    made, steps, horizon = event.number("n"), event.number("steps"), event.number("horizon")
+    if not event.fields.get("last"):
+        return
+    name = event.text("cls")
+    if made <= 0 and steps >= limits.pace_least:
+        docket.add(
+            "GYR225",
+            State.BROKEN,
+            f"{name} was made and never advanced over {count(steps)} optimizer steps: the learning rate stayed where it began",
+            quantity="schedule_steps",
+            value=0,
+            unit="step",
+            hint="advance the schedule once per what its length counts",
+        )
+    elif made > 0 and horizon >= limits.horizon_over * made and abs(steps - horizon) <= limits.schedule_fit * horizon:
+        docket.add(
+            "GYR209",
+            State.BROKEN,
+            f"{name} was made for {count(horizon)} steps, as many as the {count(steps)} optimizer steps, and was advanced {count(made)} times: "
+            f"{made / horizon:.0%} of its course",
+            quantity="schedule_steps",
+            value=made,
+            unit="step",
+            hint="advance the schedule once per optimizer step, or count its length in rounds",
         )
 
 
