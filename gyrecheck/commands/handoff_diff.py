@@ -39,7 +39,7 @@ Field = Annotated[
 SIDE_SUFFIXES = (".py", ".ipynb")
 
 
-def diff(  # noqa: PLR0917 - a command line's options
+def diff(
     sampler: Annotated[Path, typer.Argument(help="The sampler's trajectory file or folder.")],
     trainer: Annotated[Path, typer.Argument(help="A batch dumped by the trainer, or the trainer's source (.py file or package folder).")],
     write_map: Annotated[

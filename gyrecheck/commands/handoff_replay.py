@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from gyrecheck.verdict.replay_rows import ReplayRows
 
 
-def replay(  # noqa: PLR0917 - a command line's options
+def replay(
     files: Annotated[list[Path], typer.Argument(help="Trajectory files or folders.")],
     policy: Annotated[
         str | None,

@@ -69,7 +69,7 @@ def test_axes_are_named_where_the_shape_is_unpacked(tmp_path):
 
 
 def test_padding_without_batch_first_is_time_major(tmp_path):
-    """torch's own default puts time first, and that is said."""
+    """Left at its default, torch puts time first, and that is said."""
     source = _read(
         tmp_path,
         """
