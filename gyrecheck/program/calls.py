@@ -110,7 +110,7 @@ class Calls:
         self._function_names = {f.fact.name for f in tree.functions}
         tables = (lexicon.symbols, lexicon.type_names, lexicon.factories, lexicon.names, lexicon.calls)
         self._spoken = {key.rpartition(".")[2] for table in tables for key in table}
-        self._spoken |= {m for table in lexicon.methods.values() for m in table}
+        self._spoken |= {m for table in lexicon.methods.values() for m, role in table.items() if role}
         self._spoken |= {m for receiver in lexicon.receivers for m in receiver.methods} | {"super"}
         self._wanted: dict[str, bool] = {}
         renamed = {i.alias for m in tree.modules for i in m.imports if i.alias and i.alias != i.name}
