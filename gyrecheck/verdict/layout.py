@@ -34,6 +34,9 @@ def tell_layout(fields: Iterable[SideField], arrays: Mapping[str, Array], contra
     sizes = next(f.shape[:2] for role in PER_STEP if (f := known.get(role)) is not None and f.shape is not None and len(f.shape) >= 2)
     if -1 in sizes or any(f.shape is not None and len(f.shape) > 1 and f.shape[1] == -1 for f in known.values()):
         return Layout("BT", batch=sizes[0], time=-1, reasons=("lengths differ along the second axis, as trajectories' do",))
+    tokens = known.get("tokens")
+    if tokens is not None and tokens.shape is not None and len(tokens.shape) == 2:
+        return Layout("BT", batch=sizes[0], time=sizes[1], reasons=(f"`{tokens.key}` holds one sequence a row",))
     votes: list[tuple[int, str]] = []
     for role, field in known.items():
         array = arrays.get(field.key)

@@ -48,6 +48,11 @@ class PairFindings:
             message = f"{names} arrive as one `{flags[0].trainer.key}`"
             hint = "bootstrap the value at truncated steps only; keep both keys"
             yield self._finding("GYR309", message, flags[0], side="training", hint=hint)
+        unread = next((p for p in pairs if p.tier is Tier.EXTRA and p.sampler and p.sampler.role == "policy_version"), None)
+        if unread is not None and unread.sampler is not None and self.trainer.source:
+            message = f"the trainer's source never reads `{unread.sampler.key}`: it cannot tell how old a trajectory is"
+            hint = "log the version gap at each use, and drop what is too old"
+            yield self._finding("GYR303", message, unread, side="training", hint=hint, path=self.trainer.path, severity=Severity.NOTE)
         yield from self._exchanged(pairs)
         renamed = [f"{p.sampler.key} -> {p.trainer.key}" for p in pairs if p.renamed and p.sampler and p.trainer and not p.by_content]
         if renamed:

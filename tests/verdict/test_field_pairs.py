@@ -222,3 +222,10 @@ def test_summary_counts_every_row_once():
     pairs = pair_fields(mine, theirs, CONTRACT)
     assert pair_summary(pairs) == "same 0 · renamed 1 · needs conversion 1 · merged 2 · missing 1 · extra 1"
     assert len(pairs) == 6
+
+
+def test_a_source_that_never_reads_the_version_is_noted():
+    """The sampler writes the policy version and the trainer's source does not look at it: a note, since a synchronous loop need not."""
+    mine = _side("a", obs=(4, 6, 3), policy_version=((4,), "int64"))
+    assert _codes(mine, _source(obs="subscript")) == {"GYR303": Severity.NOTE}
+    assert not _codes(mine, _source(obs="subscript", policy_version="subscript"))

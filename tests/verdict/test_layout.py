@@ -73,3 +73,9 @@ def test_rows_of_steps_and_lists_of_differing_length():
     contract = load_contract()
     ragged = tell_layout([SideField("reward", "reward", shape=(5, -1)), SideField("obs", "obs", shape=(5, -1, D))], {}, contract)
     assert (ragged.order, ragged.batch, ragged.time) == ("BT", 5, -1)
+
+
+def test_token_rows_are_sequences():
+    """A row of token ids is one sequence: [B, T], whatever its length."""
+    layout = _tell({"tokens": np.arange(12).reshape(3, 4), "logprobs": np.zeros((3, 4))}, time_first=False)
+    assert (layout.order, layout.batch, layout.time) == ("BT", 3, 4)
