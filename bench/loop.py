@@ -134,18 +134,23 @@ def pace(arguments: argparse.Namespace) -> None:
     """Alternate all contenders and print their medians and ratios."""
     peer = arguments.peer_python
     script = str(Path(arguments.cleanrl or ".").resolve())
-    contenders = {"reference loop": lambda: json.loads(run(sys.executable, OURS, *arguments.setting, "120000"))}
+
+    def scaled(steps: int) -> str:
+        return str(round(steps * arguments.share))
+
+    contenders = {"reference loop": lambda: json.loads(run(sys.executable, OURS, *arguments.setting, scaled(120_000)))}
     if peer and arguments.cleanrl:
-        contenders["CleanRL ppo.py"] = lambda: {"rate": cleanrl_rate(run(peer, CLEANRL, script, "20480"))}
+        contenders["CleanRL ppo.py"] = lambda: {"rate": cleanrl_rate(run(peer, CLEANRL, script, scaled(20_480)))}
     if peer:
-        contenders["SB3 PPO, defaults"] = lambda: json.loads(run(peer, SB3, "defaults", "6144"))
-        contenders["SB3 PPO, rl-zoo settings"] = lambda: json.loads(run(peer, SB3, "zoo", "16384"))
+        contenders["SB3 PPO, defaults"] = lambda: json.loads(run(peer, SB3, "defaults", scaled(6_144)))
+        contenders["SB3 PPO, rl-zoo settings"] = lambda: json.loads(run(peer, SB3, "zoo", scaled(16_384)))
     rates: dict[str, list[float]] = {name: [] for name in contenders}
     profiles = []
     for _ in range(arguments.rounds):
         for name, contend in contenders.items():
             found = contend()
             rates[name].append(found["rate"])
+            print(f"{name}: {found['rate']:,.0f}", file=sys.stderr, flush=True)
             profiles += [found["profile"]] if "profile" in found else []
     ours = statistics.median(rates["reference loop"])
     print(f"environment steps per CPU second, median of {arguments.rounds} rounds (min .. max), and the reference loop's multiple")
@@ -177,6 +182,7 @@ def to_475(arguments: argparse.Namespace) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--share", type=float, default=1.0, help="share of the usual number of steps; 0.5 is the least that makes sense")
     parser.add_argument("--peer-python", help="a Python that has stable-baselines3, tyro and tensorboard")
     parser.add_argument("--cleanrl", help="CleanRL's ppo.py")
     parser.add_argument("--to-475", default="", metavar="SEEDS", help="measure CPU seconds to a return of 475 instead")
