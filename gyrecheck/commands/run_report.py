@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 from pathlib import Path
 
+from gyrecheck.commands.ledger_text import with_texts
 from gyrecheck.model.finding import Report, Severity, State, Verdict
 from gyrecheck.model.live import HookedRun
 from gyrecheck.rulebook.codes import load_codes
@@ -14,7 +15,7 @@ from gyrecheck.rulebook.thresholds import load_thresholds
 from gyrecheck.stream.logs import Ask, open_log, read_logs
 from gyrecheck.stream.open_log import find_logs
 from gyrecheck.stream.self_checks import read_measured
-from gyrecheck.stream.shards import events_of
+from gyrecheck.stream.shards import events_of, read_run
 from gyrecheck.verdict.judge import Judgement, judge
 from gyrecheck.verdict.live import LiveJudgement, judge_live
 from gyrecheck.verdict.ruling import Docket, Rules
@@ -23,6 +24,19 @@ from gyrecheck.verdict.tally import Tally
 
 OUTPUTS = ("stdout.log", "stderr.log")
 _LEDGER_TERMS = {"sampled", "taken", "drawn", "dropped_stale", "dropped_other", "left", "in_flight", "published", "loaded"}
+
+
+def recorded(
+    command: str, folder: Path, *, topology: str = "", chosen: frozenset[str] | None = None, extra: Path | None = None
+) -> Report | None:
+    """The report on what a hooked run left in `folder`, after any kind of death; None when the hook wrote nothing there."""
+    run = read_run(folder)
+    if run is None:
+        return None
+    live = judge_hook(run, topology=topology, chosen=chosen, extra=extra)
+    logs = judge_logs(folder, run, topology=live.topology, chosen=chosen, extra=extra)
+    printed = judge_printed(folder, topology=live.topology, chosen=chosen, extra=extra)
+    return report_of(command, (str(folder),), live, logs, printed)
 
 
 def judge_logs(
@@ -44,7 +58,8 @@ def judge_logs(
     snapshot = tally.snapshot()
     if not snapshot.readings:
         return None
-    return judge(snapshot, load_codes(extra), topology=topology, chosen=chosen)
+    judged = judge(snapshot, load_codes(extra), topology=topology, chosen=chosen)
+    return dataclasses.replace(judged, verdicts=with_texts(judged.verdicts, find_logs(paths))) if paths else judged
 
 
 def judge_hook(
@@ -84,6 +99,9 @@ def report_of(
     command: str, inputs: tuple[str, ...], live: LiveJudgement, logs: Judgement | None, printed: tuple[Verdict, ...] = ()
 ) -> Report:
     """Both judgements as one report; a fault that both see is told once, by the graver of the two."""
+    nothing = tuple(v for v in (logs.verdicts if logs else ()) if v.state is State.UNDECIDED and v.quantity == "terms")
+    if logs and nothing:  # a program need not print counters: that it does not is no question left open
+        logs = dataclasses.replace(logs, verdicts=tuple(v for v in logs.verdicts if v not in nothing))
     verdicts = merge(live.verdicts, (*printed, *(logs.verdicts if logs else ())))
     broken = [v for v in verdicts if v.state is State.BROKEN]
     counted = {level: sum(v.severity is level for v in broken) for level in (Severity.ERROR, Severity.WARNING, Severity.NOTE)}
@@ -98,7 +116,7 @@ def report_of(
         heading=live.heading,
         sentences=live.sentences,
         summary=f"Found {words}." if words else "No findings.",
-        not_judged=(*live.not_judged, *(logs.not_judged if logs else ())),
+        not_judged=(*live.not_judged, *(v.message for v in nothing), *(logs.not_judged if logs else ())),
         statistics=dict(live.statistics or {}),
         next=next((f"gyrecheck explain {v.code}" for v in broken), ""),
     )

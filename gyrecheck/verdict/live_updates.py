@@ -169,8 +169,8 @@ def _left_out(run: HookedRun, limits: HookLimits, docket: Docket) -> None:
     docket.add(
         "GYR224",
         State.BROKEN,
-        f"{count(last.number('left_out'))} of {count(last.number('params'))} parameters of {last.text('module')} get gradients and are in no "
-        f"optimizer ({', '.join(last.words('left'))}): they never change",
+        f"{count(last.number('left_out'))} of {count(last.number('params'))} parameters of {last.text('module')} get gradients "
+        f"and are in no optimizer ({', '.join(last.words('left'))}): they never change",
         quantity="parameters_without_optimizer",
         value=last.number("left_out"),
         unit="parameter",
@@ -239,8 +239,8 @@ def _advanced_too_little(event: HookEvent, limits: HookLimits, docket: Docket) -
         docket.add(
             "GYR209",
             State.BROKEN,
-            f"{name} was made for {count(horizon)} steps, as many as the {count(steps)} optimizer steps, and was advanced {count(made)} times: "
-            f"{made / horizon:.0%} of its course",
+            f"{name} was made for {count(horizon)} steps, as many as the {count(steps)} optimizer steps, "
+            f"and was advanced {count(made)} times: {made / horizon:.0%} of its course",
             quantity="schedule_steps",
             value=made,
             unit="step",
