@@ -8,6 +8,8 @@ from gyrecheck.rulebook.lexicon import Lexicon
 
 DEPTH = 24
 """Questions within questions; what is deeper is unknown."""
+LINKS = 60
+"""Calls on the result of a call, one after another (`a().b().c()`), that are followed back; a longer chain has an unknown start."""
 
 
 class Asked:
@@ -25,6 +27,7 @@ class Asked:
         self._callees: dict[tuple[int, int], Thing | None] = {}
         self._exports: dict[tuple[int, str], Thing | None] = {}
         self._depth = 0
+        self._links = 0
 
     def path(self, number: int, path: str) -> Thing | None:
         """What the dotted `path` is, read in function `number`."""

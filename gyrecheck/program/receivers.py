@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gyrecheck.model.facts import Call
-from gyrecheck.program.asked import DEPTH, split
+from gyrecheck.program.asked import DEPTH, LINKS, split
 from gyrecheck.program.classes import Classes
 from gyrecheck.program.tree import Fn, Thing
 
@@ -60,6 +60,15 @@ class Receivers(Classes):
 
     def result(self, number: int, at: int, part: int = -1) -> Thing | None:
         """What call `at` of function `number` returns."""
+        if self._links >= LINKS:
+            return None
+        self._links += 1
+        try:
+            return self._result(number, at, part)
+        finally:
+            self._links -= 1
+
+    def _result(self, number: int, at: int, part: int) -> Thing | None:
         call = self.tree.functions[number].fact.calls[at]
         if call.name == "{}":
             return None
