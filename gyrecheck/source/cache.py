@@ -102,8 +102,11 @@ class Cache:
         place = self._place(kind, name)
         partial = place.with_name(f".{place.name}.{os.getpid()}")
         try:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            partial.write_bytes(data)
+            try:
+                partial.write_bytes(data)
+            except FileNotFoundError:
+                place.parent.mkdir(parents=True, exist_ok=True)
+                partial.write_bytes(data)
             partial.replace(place)
         except OSError:
             self.folder = None

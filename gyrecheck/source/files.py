@@ -32,15 +32,18 @@ def find_files(paths: tuple[Path, ...], exclude: tuple[str, ...] = ()) -> tuple[
         GyreError: a path does not exist, or no Python file is found.
     """
     here = Path.cwd()
-    found: dict[Path, SourceFile] = {}
+    base = str(here)
+    found: dict[str, SourceFile] = {}
     for given in paths:
         if not given.exists():
             raise GyreError(f"{given}: no such file or directory", hint=_near(given))
-        for path in _walk(given, exclude) if given.is_dir() else [given]:
-            shown = shown_path(path, here)
-            if given.is_dir() and _excluded(shown, exclude):
+        for path in _walk(str(given), exclude) if given.is_dir() else [str(given)]:
+            whole = os.path.normpath(os.path.join(base, path))
+            shown = whole[len(base) + 1 :] if os.sep == "/" and whole.startswith(f"{base}/") else shown_path(Path(path), here)
+            if exclude and given.is_dir() and _excluded(shown, exclude):
                 continue
-            found.setdefault(Path(os.path.abspath(path)), SourceFile(path, shown))
+            if whole not in found:
+                found[whole] = SourceFile(Path(path), shown)
     if not found:
         named = ", ".join(f"`{p}`" for p in paths)
         raise GyreError(
@@ -49,12 +52,14 @@ def find_files(paths: tuple[Path, ...], exclude: tuple[str, ...] = ()) -> tuple[
     return tuple(sorted(found.values(), key=lambda f: f.shown))
 
 
-def _walk(folder: Path, exclude: tuple[str, ...]) -> list[Path]:
-    out: list[Path] = []
+def _walk(folder: str, exclude: tuple[str, ...]) -> list[str]:
+    out: list[str] = []
     for at, folders, files in os.walk(folder):
-        folders[:] = sorted(f for f in folders if f not in _LEFT_OUT and not f.endswith(".egg-info") and not _excluded(f, exclude))
-        named = (Path(at, name) for name in files if name.endswith(SUFFIXES) and not name.endswith(".pyi"))
-        out.extend(path for path in named if path.is_file() or not path.exists())  # a pipe or device would be waited for
+        folders[:] = sorted(
+            f for f in folders if f not in _LEFT_OUT and not f.endswith(".egg-info") and not (exclude and _excluded(f, exclude))
+        )
+        named = (os.path.join(at, name) for name in files if name.endswith(SUFFIXES) and not name.endswith(".pyi"))
+        out.extend(path for path in named if os.path.isfile(path) or not os.path.exists(path))  # a pipe or device would be waited for
     return out
 
 
