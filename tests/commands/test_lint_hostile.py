@@ -78,6 +78,14 @@ def test_deep_nesting_is_read_or_reported(run, kind):
     assert {code for code, path in found if path == "deep.py"} <= {"GYR001"}
 
 
+@pytest.mark.parametrize("link", ["()", ".b()", ".step(x)", "[0]", " or b", ".b"])
+def test_a_chain_that_python_itself_parses_is_followed_to_an_end(run, link):
+    """900 links, fewer than Python's own limit: the file is read, and the program behind it is judged."""
+    Path("chain.py").write_text("x = a" + link * 900 + "\n")
+    Path("good.py").write_text(GOOD)
+    assert judged(lint(run)) == [("GYR206", "good.py")]
+
+
 def test_a_long_file_is_read(run):
     """100,000 lines with a finding and its ignore comment on the last: both are read, and the comment hides the finding."""
     body = "    a = a + 1\n" * 18
