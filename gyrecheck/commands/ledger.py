@@ -30,7 +30,9 @@ from gyrecheck.commands.options import (
 from gyrecheck.model.errors import GyreError, did_you_mean
 
 if TYPE_CHECKING:
+    from gyrecheck.commands.ledger_run import Request
     from gyrecheck.model.events import Unit
+    from gyrecheck.model.finding import Report
     from gyrecheck.rulebook.codes import Sample
 
 _READ, _SHOW = "Reading", "Showing"
@@ -136,11 +138,20 @@ def command(
         chosen=chosen, extra=project.rules_folder, explain=explain, per_step=per_step, quiet=quiet, verbose=verbose,
         figure=figure, html=html, columns=columns, force=force,
     )  # fmt: skip
-    report = compared(request, codes) if compare else ledger_of(request, codes)
+    report = compared(request, codes) if compare else _hooked(request) or ledger_of(request, codes)
     finish(
         report, output_format=output_format, output=output, force=force, color=color, quiet=quiet,
         fail_on=fail_level(fail_on, project.fail_on), exit_zero=exit_zero, undecided=undecided,
     )  # fmt: skip
+
+
+def _hooked(request: Request) -> Report | None:
+    """The report on a folder that `gyrecheck run --record` left; None for anything else."""
+    if len(request.paths) != 1 or not any(Path(request.paths[0]).glob("*.shard")):
+        return None
+    from gyrecheck.commands.run_report import recorded
+
+    return recorded("ledger", Path(request.paths[0]), topology=request.topology, chosen=request.chosen, extra=request.extra)
 
 
 def prove(sample: Sample) -> tuple[tuple[str, int], ...]:

@@ -307,7 +307,8 @@ _NO_DIGITS = {ord(c): None for c in "0123456789."}
 
 def _head(anchor: str) -> bytes:
     """The first four letters of an anchor's longest word."""
-    return max(_WORDS.findall(anchor.encode()), key=len)[:4]
+    words: list[bytes] = _WORDS.findall(anchor.encode())
+    return max(words, key=len)[:4]
 
 
 def _bounded(text: str, anchor: str) -> bool:

@@ -57,7 +57,7 @@ def _full(snapshot: Snapshot, found: Balance, docket: Docket) -> None:
         _broken(snapshot, found, last_good + 1, docket)
     elif no_left:
         _left_missing(snapshot, found, docket)
-    elif _grows([r for _, r in rows]) or (len(rows) == 1 and "dropped" not in found.missing):
+    elif _grows(_floor([r for _, r in rows])) or (len(rows) == 1 and "dropped" not in found.missing):
         _broken(snapshot, found, 0, docket)
     elif _steady_offset(found):
         _holds(found, len(rows) - 1, docket, offset=rows[0][1])
@@ -97,6 +97,16 @@ def _grows(residuals: list[float]) -> bool:
     rises = sum(b > a for a, b in pairwise(residuals))
     falls = sum(b < a for a, b in pairwise(residuals))
     return rises >= 2 and falls == 0
+
+
+def _floor(residuals: list[float]) -> list[float]:
+    """The lowest residual of each cycle: what is still missing when all lines of a cycle have been read."""
+    if len(residuals) < 8:
+        return residuals
+    ends = [*residuals[1:], residuals[-1]]
+    lows = [r for before, r, after in zip([residuals[0], *residuals], residuals, ends, strict=False) if r <= before and r <= after]
+    floors = [low for low, following in zip(lows, [*lows[1:], None], strict=True) if low != following]
+    return floors if len(floors) >= 3 else residuals
 
 
 def _steady_offset(found: Balance) -> bool:

@@ -86,7 +86,7 @@ def _consumed(run: View, _: float) -> Checked:
     flow = run.taken
     if flow is None:
         return Checked("undecided", "no count of what was consumed")
-    if flow.last <= 0 and len(flow.orders) < 3:
+    if flow.last <= 0 and len(flow.orders) < 3 and not flow.sure:
         return Checked("undecided", "0, in less than 3 readings")
     seconds = run.snapshot.seconds
     span = f" in {seconds / 60:.0f} min" if seconds and seconds >= 90 else ""

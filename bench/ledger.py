@@ -1,0 +1,110 @@
+"""`gyrecheck ledger` against the habit `grep -o | awk` three times: wall and CPU time, peak memory, and totals against the truth.
+
+    python bench/ledger.py [--megabytes 1000] [--dense]
+
+Generates a log of the bundled loop's lines (5 % of all lines; all of them with --dense) among engine lines, ANSI colour, Ray prefixes and
+progress redraws, in a temporary folder; runs both in turns and prints the ratios. Nothing is kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+GREP = "grep -ao '{0}=[0-9]*' {1} | awk -F= '{{s+=$2}} END{{print s}}'"
+
+
+def write_log(path: Path, megabytes: int, *, dense: bool) -> dict[str, int]:
+    """Write the log, and return the true totals."""
+    random.seed(7)
+    taken = stale = left = sampled = 0
+    noise = [
+        "\x1b[36m(RolloutWorker pid={p}, ip=10.0.0.{i})\x1b[0m INFO 01-10 10:00:00 engine.py:{n}] prefill of {n} requests, usage {f:.3f}\n",
+        "\r {i}%|######    | {n}/4096 [00:{i:02}<00:41, {f:.2f}it/s]",
+        "2026-01-10 10:00:00,{n} DEBUG scheduler: tick {n} idle {f:.4f}\n",
+    ]
+    with path.open("w", encoding="utf-8") as file:
+        size = 0
+        while size < megabytes * 1_000_000:
+            lines = []
+            for _ in range(2000):
+                if dense or random.random() < 0.05:
+                    n, d = random.randint(20, 60), random.randint(0, 6)
+                    sampled, taken, stale = sampled + n + d, taken + n, stale + d
+                    lines.append(
+                        f"2026-01-10T10:00:00Z pid=7 side=sampling sampled n={n + d} sampled_total={sampled} policy_version=1 act_calls=1\n"
+                    )
+                    lines.append(
+                        f"2026-01-10T10:00:00Z pid=8 side=training take dropped_stale={d} taken={n} buffer_left={left} dropped_other=0 reason=none\n"
+                    )
+                else:
+                    lines.append(
+                        random.choice(noise).format(
+                            p=random.randint(100, 999), i=random.randint(1, 59), n=random.randint(1, 999), f=random.random()
+                        )
+                    )
+            text = "".join(lines)
+            size += len(text)
+            file.write(text)
+    return {"sampled": sampled, "taken": taken, "dropped_stale": stale}
+
+
+def timed(command: list[str]) -> tuple[float, float, str]:
+    """Wall seconds, CPU seconds of the process tree, standard output."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    start = time.perf_counter()
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    wall = time.perf_counter() - start
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stdout
+
+
+def peak_memory(command: list[str]) -> float:
+    """Peak resident MiB of one process."""
+    code = (
+        "import resource,subprocess,sys; subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL);"
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss/1024)"
+    )
+    return float(subprocess.run([sys.executable, "-c", code, *command], capture_output=True, text=True, check=True).stdout)
+
+
+def main() -> None:
+    """Run the comparison."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--megabytes", type=int, default=1000)
+    options.add_argument("--dense", action="store_true")
+    options.add_argument("--rounds", type=int, default=3)
+    given = options.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "train.log"
+        truth = write_log(log, given.megabytes, dense=given.dense)
+        ours = [sys.executable, "-m", "gyrecheck", "ledger", str(log), "--output-format", "json", "-q", "--exit-zero"]
+        habit = ["sh", "-c", ";".join(GREP.format(key, log) for key in ("dropped_stale", "taken", "sampled_total"))]
+        rows: dict[str, list[tuple[float, float]]] = {"ledger": [], "grep x 3": []}
+        for _ in range(given.rounds):
+            wall, cpu, text = timed(ours)
+            rows["ledger"].append((wall, cpu))
+            import json
+
+            statistics = json.loads(text)["statistics"]
+            found = {"sampled": statistics["sampled"], "taken": statistics["taken"], "dropped_stale": statistics["dropped_stale"]}
+            if found != truth:
+                sys.exit(f"totals differ: {found} against {truth}")
+            rows["grep x 3"].append(timed(habit)[:2])
+        best = {name: (min(w for w, _ in figures), min(c for _, c in figures)) for name, figures in rows.items()}
+        megabytes = log.stat().st_size / 1e6
+        for name, (wall, cpu) in best.items():
+            print(f"{name:10} wall {wall:7.2f} s  cpu {cpu:7.2f} s  {megabytes / cpu:6.0f} MB/s cpu")
+        print(f"ratio wall {best['ledger'][0] / best['grep x 3'][0]:.2f}  cpu {best['ledger'][1] / best['grep x 3'][1]:.2f}")
+        print(f"peak memory {peak_memory(ours):.0f} MiB, totals right, {os.cpu_count()} cores")
+
+
+if __name__ == "__main__":
+    main()
