@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from json.decoder import scanstring
+from json.decoder import scanstring  # type: ignore[attr-defined] # the stubs leave it out; every Python has it
 from typing import Any
 
 _SPACE = re.compile(r"[ \t\n\r]*")

@@ -1,4 +1,4 @@
-"""The files of a git revision, laid out beside the working tree, so that `--diff-base REV` can say what is new since then.
+"""The files of a git revision, read beside the working tree, so that `--diff-base REV` can say what is new since then.
 
 New is a finding whose fingerprint the same check of the old tree does not give. Changed lines would be cheaper and wrong: a helper that
 begins to step the environment makes a finding in a trainer whose lines did not change. The old tree is read whole (rules look through
@@ -28,15 +28,6 @@ class Revision:
     commit: str
     files: dict[str, bytes]
     renamed: dict[str, str]
-
-    def lay_out(self, folder: Path) -> None:
-        """Write all files below `folder`, which is empty; a path that would leave it is left out."""
-        root = folder.resolve()
-        for path, content in self.files.items():
-            target = root / path
-            if root in target.resolve().parents:
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(content)
 
     def rename(self, entries: Sequence[Entry]) -> tuple[Entry, ...]:
         """The entries of the old tree, those of renamed files under the new name and without the fingerprint, which holds the old one."""

@@ -54,14 +54,6 @@ def test_paths_are_relative_to_the_folder(repository):
     assert set(read_revision(repository, "HEAD", ["a.py"]).files) == {"a.py"}
 
 
-def test_laid_out_below_a_folder(repository, tmp_path):
-    """Every file is written under its own path."""
-    folder = tmp_path / "old"
-    folder.mkdir()
-    read_revision(repository, "HEAD").lay_out(folder)
-    assert sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()) == ["a.py", "pkg/b c.py", "pkg/n.ipynb"]
-
-
 def test_a_renamed_file_keeps_its_findings(repository):
     """An entry under the old name answers to the new one, also when the file moved between folders."""
     git(repository, "mv", "pkg/b c.py", "moved.py")
