@@ -57,7 +57,8 @@ def judge_live(run: HookedRun, rules: Rules, table: HookTable) -> LiveJudgement:
         "weight_loads": run.total("load_calls"),
         "processes_hooked": len(run.processes),
     }
-    heading = (f"{len(run.processes)} hooked processes, {count(run.calls('S'))} sample calls, {count(run.calls('T'))} update calls",)
+    amount = len(run.processes)
+    heading = (f"{amount} hooked process{'es' * (amount != 1)}, {count(run.calls('S'))} sample calls, {count(run.calls('T'))} update calls",)
     return LiveJudgement(
         tuple(docket.verdicts),
         tables(run),

@@ -267,3 +267,14 @@ def test_a_program_on_a_terminal_gets_a_terminal(tmp_path):
     os.close(reader)
     assert child.wait(timeout=60) == 0
     assert seen == b"True 97\r\nx\r\n"
+
+
+def test_the_ledger_reads_what_a_killed_run_left(gyrecheck, program, tmp_path):
+    """A program killed with its totals half way is judged from its folder alone: 12 = 7 + 2 + 0 leaves 3 unaccounted."""
+    path = program(MARKED.format(taken=7) + "\nimport os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
+    assert gyrecheck("run", "--record", "run", "--", sys.executable, str(path)).returncode == 137
+    done = gyrecheck("ledger", "run", "--output-format", "json")
+    found = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert found["statistics"]["sample_calls"] == 12
+    assert [(v["state"], v["value"]) for v in found["verdicts"] if v["code"] == "GYR507"] == [("broken", 3)]
