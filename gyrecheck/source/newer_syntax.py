@@ -59,10 +59,13 @@ def older(text: str) -> str | None:
 
         def leave_FormattedString(self, original_node: cst.FormattedString, updated_node: cst.FormattedString) -> cst.BaseExpression:  # noqa: N802
             values = [p.expression for p in updated_node.parts if isinstance(p, cst.FormattedStringExpression)]
-            lines = cst.Module([]).code_for_node(original_node).count("\n")
+            lines = cst.Module([]).code_for_node(original_node.with_changes(lpar=(), rpar=())).count("\n")
             if lines or not values:
                 return updated_node
-            return cst.Tuple([cst.Element(v) for v in values], lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+            bare = not original_node.lpar
+            opened = [cst.LeftParen()] if bare else original_node.lpar
+            closed = [cst.RightParen()] if bare else original_node.rpar
+            return cst.Tuple([cst.Element(v) for v in values], lpar=opened, rpar=closed)
 
     try:
         return cst.parse_module(text).visit(Rewrite()).code

@@ -25,6 +25,8 @@ def gradient_rhythm(program: Program, _layout: Layout) -> Iterator[Suspect]:
         table = program.full.of[fn.number]
         if STEP not in table and "scaler.step" not in table:
             continue
+        if fn.fact.name.startswith("test"):
+            continue  # a test steps to see what one step does
         found = steps.events(program, fn.number)
         for suspect in (*_no_clear(program, fn.number, found), *_cleared(program, found), *_without_data(program, fn.number, found)):
             key = (suspect.code, suspect.function, suspect.line)

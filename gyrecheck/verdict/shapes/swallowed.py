@@ -37,7 +37,7 @@ def _handler(program: Program, number: int, at: int) -> Iterator[Suspect]:
     if risky is None or (risky[1] in {"buffer.put", "carrier.write"} and _measures(program, number)):
         return
     leaves = _leaving(fact, at)
-    if "raise" in leaves or _marked(program, fact, at):
+    if "raise" in leaves or _marked(program, fact, at) or _by_the_way(program, number, at) or _passed_on(fact, at):
         return
     counted = _counted(program, number, at)
     call, role = risky
@@ -76,6 +76,34 @@ def _measures(program: Program, number: int) -> bool:
     return fn.cls >= 0 and program.tree.classes[fn.cls].fact.name.lower().endswith(
         ("monitor", "logger", "tracker", "profiler", "metrics", "telemetry", "dashboard")
     )
+
+
+_CLOSING = frozenset({"__del__", "__exit__", "__aexit__", "close", "shutdown", "stop", "cleanup", "teardown", "terminate", "finalize", "disconnect", "destroy"})
+_SAYING = frozenset({"debug", "info", "print", "log", "warning", "warn", "error", "exception", "critical", "str", "repr", "type", "format", "isinstance", "print_exc", "write"})
+
+
+def _by_the_way(program: Program, number: int, at: int) -> bool:
+    """Closing down, a failure while another one is being handled, and a script that says it and ends: no sample is at stake."""
+    fn = program.tree.functions[number]
+    if fn.fact.name in _CLOSING:
+        return True
+    if any(fn.fact.blocks[b].kind == "except" for b in program.blocks_up(number, fn.fact.blocks[at].parent)):
+        return True
+    spoken = any(_under(fn.fact, c.block, at) and c.name.rpartition(".")[2] in _SAYING for c in fn.fact.calls)
+    return fn.fact.name == "<module>" and spoken and program.loop_of(number, at) < 0
+
+
+def _passed_on(fact: Function, at: int) -> bool:
+    """The exception itself goes on: into a queue, a future, a list of failures, or the result that stands for the failed one."""
+    name = next((b.target for b in fact.binds if b.form == "except" and b.block == at), "")
+    if not name:
+        return False
+    for index, call in enumerate(fact.calls):
+        last = call.name.rpartition(".")[2]
+        if _under(fact, call.block, at) and last not in _SAYING and call.name != "{}" and not call.name.startswith(("log", "self.log")):
+            if any(path.split(".")[0].split("[")[0] == name for path in _given(fact, index)):
+                return True
+    return False
 
 
 def _column(program: Program, number: int, at: int) -> int:
