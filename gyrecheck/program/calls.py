@@ -208,7 +208,8 @@ class Calls:
             if found is not None:
                 return found
             if not self.resolver.bases(int(base.ref))[1]:
-                return None
+                held = called_directly(lexicon, last) if self.resolver.method(int(base.ref), last) < 0 else None
+                return (held[0], held[1], call.name) if held is not None else None
         if base is not None and base.kind in {"module", "func", "class"}:
             return None
         return self._by_shape(call, last, fn, base)

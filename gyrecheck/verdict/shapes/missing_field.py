@@ -19,7 +19,7 @@ _RESTORING = frozenset(
 )
 """Functions that read back what their own class has written."""
 _CORE = frozenset(
-    {"reward", "return", "advantage", "logprob", "obs", "next_obs", "action", "value", "tokens", "terminated", "done", "version"}
+    {"reward", "return", "advantage", "logprob", "obs", "next_obs", "action", "value", "tokens", "terminated", "truncated", "done", "version"}
 )
 
 
@@ -30,6 +30,7 @@ def missing_field(program: Program, _layout: Layout) -> Iterator[Suspect]:
             continue
         yield from _gets(program, fn.number)
         yield from _branches(program, fn.number)
+        yield from _either(program, fn.number)
 
 
 def _gets(program: Program, number: int) -> Iterator[Suspect]:
@@ -48,7 +49,7 @@ def _gets(program: Program, number: int) -> Iterator[Suspect]:
         else:
             continue
         field = program.words.field(key) if key else ""
-        if field not in _CORE or not _is_record(program, number, holder):
+        if field not in _CORE or not _is_record(program, holder):
             continue
         made = _made_up(program, number, default)
         if made is None and not default:
@@ -58,6 +59,8 @@ def _gets(program: Program, number: int) -> Iterator[Suspect]:
         if field == "version" and program.tree.functions[number].fact.name in _RESTORING:
             continue
         grave, side = _grave(program, number)
+        if field == "truncated":
+            grave = Severity.WARNING  # older records have one end flag
         code = "GYR304" if side == "training" else "GYR312"
         yield at_call(
             program, number, at, code, f"`{readable(call)}({key!r}, …)` makes up {made} when the field `{key}` is absent",
@@ -112,6 +115,27 @@ def _masked(program: Program, number: int, bind: Bind) -> bool:
         "mask" in _leaf(other.target).lower() and other.form == "=" and program.within(number, other.block, around)
         for other in program.tree.functions[number].fact.binds
     )
+
+
+def _either(program: Program, number: int) -> Iterator[Suspect]:
+    """`batch[k] if k in batch else zeros`."""
+    fact = program.tree.functions[number].fact
+    for bind in fact.binds:
+        if bind.op != "if" or bind.form != "=" or len(bind.value) < 2 or not isinstance(bind.value[0], str):
+            continue
+        path = bind.value[0]
+        key = _leaf(path)
+        if not path.endswith("]") or program.words.field(key) not in _CORE or not _is_record(program, path[: path.rfind("[")]):
+            continue
+        made = _made_up(program, number, bind.value[1:])
+        if made is None:
+            continue
+        grave, side = _grave(program, number)
+        code = "GYR304" if side == "training" else "GYR312"
+        yield at_bind(
+            number, bind, code, f"`{bind.target}` is made up as {made} when the field `{key}` is absent", at_most=grave, side=side,
+            hint="raise, naming the key and what is there, and mend the field in the sampler's writer",
+        )  # fmt: skip
 
 
 def _absent(program: Program, number: int, bind: Bind, leaf: str) -> tuple[int, str] | None:
@@ -194,7 +218,7 @@ def _grave(program: Program, number: int) -> tuple[Severity, str]:
     return Severity.WARNING, "training" if trains else "sampling"
 
 
-def _is_record(program: Program, number: int, holder: str) -> bool:
+def _is_record(program: Program, holder: str) -> bool:
     """A holder that by its name keeps one row or a batch; `info`, `config`, `kwargs` and the like do not."""
     bare = holder.split("[", maxsplit=1)[0].rpartition(".")[2].lower().strip("_")
     if not bare:

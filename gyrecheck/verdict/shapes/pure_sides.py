@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gyrecheck.model.finding import Confidence, Evidence
+from gyrecheck.program.flow import reach
 from gyrecheck.program.program import ACTING, LEARNING, Program, readable
 from gyrecheck.program.topology import Layout
 from gyrecheck.program.tree import Fn
@@ -24,6 +25,7 @@ def pure_sides(program: Program, _layout: Layout) -> Iterator[Suspect]:
     seen: set[tuple[int, int, str]] = set()
     for fn in program.functions:
         region = program.region(fn.number)
+        yield from _scored_inline(program, fn)
         if "dataset" in region:
             yield from _found(program, fn, "dataset", seen, (*ACTING, "env.reset"))
         elif (
@@ -33,6 +35,31 @@ def pure_sides(program: Program, _layout: Layout) -> Iterator[Suspect]:
             and not program.has(fn.number, *LEARNING)
         ):
             yield from _found(program, fn, "loss", seen, _TOUCHING)
+
+
+def _scored_inline(program: Program, fn: Fn) -> Iterator[Suspect]:
+    """A reward scored in the function that takes the gradient, on its way into the very loss; training the scorer itself is no fault."""
+    scored = [at for at, _ in program.own(fn.number, "reward.score") if not _is_own_loss(program, fn.number)]
+    backs = [at for at, _ in program.own(fn.number, "loss.backward")]
+    if not scored or not backs or program.own(fn.number, *ACTING) or program.region(fn.number) & {"evaluation", "simulation", "reward"}:
+        return
+    others = [
+        at for at, call in enumerate(fn.fact.calls)
+        if at not in scored and call.args and (named := program.lexicon.named(call.name.rpartition(".")[2])) is not None and named.kind == "module"
+    ]  # fmt: skip
+    into = {at: reach(fn.fact, [at]) for at in (*scored, *others)}
+    if not any(set(backs) & into[at].calls for at in others):
+        return
+    for at in scored:
+        reached = sorted(set(backs) & into[at].calls)
+        if reached:
+            back = program.call(fn.number, reached[0])
+            where = program.place(fn.number, back.line, f"its result reaches {readable(back)}", "because", back.column + 1)
+            called = readable(program.call(fn.number, at))
+            yield at_call(
+                program, fn.number, at, "GYR203", _message("reward.score", called, "loss"), evidence=(where,),
+                hint=_HINTS["GYR203"], side="training", pure=True, key=f"{program.name(fn.number)}>{called}",
+            )  # fmt: skip
 
 
 def _losses(program: Program) -> dict[int, Evidence | None]:
@@ -76,7 +103,7 @@ def _found(program: Program, fn: Fn, kind: str, seen: set[tuple[int, int, str]],
             continue
         for at, role in program.own(number, *roles, hints=True):
             call = program.call(number, at)
-            if (number, at, kind) in seen or (role == "reward.score" and _is_own_loss(program, number, at)):
+            if (number, at, kind) in seen or (role == "reward.score" and _is_own_loss(program, number)):
                 continue
             known = program.known_role(number, at)
             confidence = known[1] if known is not None else Confidence.HINT
@@ -116,7 +143,7 @@ def _is_environment(program: Program, number: int) -> bool:
     return fn.cls >= 0 and program.calls.class_kind(fn.cls) == "env"
 
 
-def _is_own_loss(program: Program, number: int, at: int) -> bool:
+def _is_own_loss(program: Program, number: int) -> bool:
     """The loss that trains the reward model itself: its optimizer, or its name, says so."""
     name = program.name(number).lower()
     return any(word in name for word in ("reward", "discriminator", "rm_", "preference", "bradley", "ranking"))

@@ -40,6 +40,10 @@ def _merged(program: Program, number: int) -> Iterator[Suspect]:
             ):
                 yield from _kept(program, number, bind, ends, paths=(bind.target,))
         for index, other in enumerate(fact.calls):
+            if other.name == "{}" and _handed_over(program, number, index):
+                merged = [k for k, v in other.keywords if {a for a in v if isinstance(a, str)} >= set(ends)]
+                if merged and not any(v in {(ends[0],), (ends[1],)} for _, v in other.keywords):
+                    yield at_call(program, number, index, "GYR309", _said(ends, merged[0]), hint=_HINT, side="sampling")
             if _stores(program, number, index) and any({a for a in v if isinstance(a, str)} >= set(ends) for _, v in other.keywords):
                 yield at_call(program, number, index, "GYR309", _said(ends, readable(other)), hint=_HINT, side="sampling")
 
@@ -137,6 +141,12 @@ def _stores(program: Program, number: int, index: int) -> bool:
         return True
     head, _, last = call.name.rpartition(".")
     return bool(head) and last in program.words["stores"] and call.result == -1
+
+
+def _handed_over(program: Program, number: int, index: int) -> bool:
+    """A display that a storing call is given."""
+    fact = program.functions[number].fact
+    return any(_stores(program, number, at) and any(index in a for a in call.args) for at, call in enumerate(fact.calls))
 
 
 def _said(ends: tuple[str, str], where: str) -> str:

@@ -12,7 +12,7 @@ from gyrecheck.model.facts import Function
 from gyrecheck.program.flow import prefixes
 from gyrecheck.program.program import ACTING, Program, readable
 from gyrecheck.program.topology import Layout
-from gyrecheck.verdict.shapes.suspect import Suspect, at_call
+from gyrecheck.verdict.shapes.suspect import Suspect, at_bind, at_call
 
 _WATCHED = (*ACTING, "reward.score", "policy.act", "buffer.put", "carrier.write")
 
@@ -68,6 +68,8 @@ def _handler(program: Program, number: int, at: int) -> Iterator[Suspect]:
     )  # fmt: skip
     if stored is not None:
         yield from _unmeasured(program, number, at, stored, defaults)
+    else:
+        yield from _given_back(program, number, at)
 
 
 def _measures(program: Program, number: int) -> bool:
@@ -236,6 +238,24 @@ def _given_in(program: Program, fact: Function, at: int) -> list[str]:
         b.target for b in fact.binds
         if _under(fact, b.block, at) and b.value and all(isinstance(a, str) and a.startswith("=") for a in b.value) and program.words.field(_leaf(b.target))
     ]  # fmt: skip
+
+
+def _given_back(program: Program, number: int, at: int) -> Iterator[Suspect]:
+    """A field that the handler sets to a constant and the function then gives back in a record, as if measured."""
+    fact = program.tree.functions[number].fact
+    end = fact.blocks[at].end_order
+    for bind in fact.binds:
+        if not _under(fact, bind.block, at) or bind.target not in _given_in(program, fact, at) or not bind.target.isidentifier():
+            continue
+        if bind.value == ("=None",):
+            continue
+        held = [c for c in fact.calls if c.order > end and c.name == "{}" and any(bind.target in v for _, v in c.keywords)]
+        if held:
+            yield at_bind(
+                number, bind, "GYR312", f"`{bind.target}` is {_shown(bind.value)} after an error, and the record is given back as if measured",
+                evidence=(program.place(number, held[0].line, "the record", "because", held[0].column + 1),),
+                hint="give no record back, or mark it as failed, and count it", side="sampling",
+            )  # fmt: skip
 
 
 def _unmeasured(program: Program, number: int, at: int, stored: tuple[int, str], defaults: list[str]) -> Iterator[Suspect]:
