@@ -24,6 +24,7 @@ _FIGURES = b"0123456789"
 _FOLD = re.compile(r"[\W_]+")
 _CELLS = re.compile(r"\s*[|│┃,\t]\s*|\s{2,}")
 _PLANS = 20000
+_NO_LINE = LineRule("")
 
 
 class FormatReader:
@@ -61,6 +62,7 @@ class FormatReader:
         }
         self._loose = frozenset(word.encode() for word in self._aliases.loose_words)
         self._nouns = frozenset(word.encode() for word in self._aliases.rules.nouns)
+        self._given: dict[tuple[str, int], tuple[LineRule, tuple[tuple[Key, float], ...]]] = {}
         self._looked: dict[tuple[str, str, bool], Key | None] = {}
         self._rule_anchors = tuple(r.rule.anchor.encode() for r in self._rules)
         critical = {b"[repeated ", b"restart", b"Restart", b"resum", b"Resum"}
@@ -176,7 +178,7 @@ class FormatReader:
         if self._mapped and (mapped := self._mapped.get(_folded(name))):
             return self._own(mapped)
         if self.form and (rule := self.form.keys.get(name)):
-            return self._from_rule(name, rule, LineRule(""))[0]
+            return self._from_rule(name, rule, _NO_LINE)[0]
         key = self._aliases.understand(name, noun, config)
         if key is None or key.term in self._mapped_terms:
             return None
@@ -197,6 +199,15 @@ class FormatReader:
 
     def keyed(self, name: str, value: float, line: LineRule) -> list[tuple[Key, float]]:
         """What a key of the format gives for a value; empty when the format does not name it."""
+        asked = (name, id(line))
+        known = self._given.get(asked)
+        if known is None:
+            if len(self._given) > _PLANS:
+                self._given.clear()
+            known = self._given[asked] = (line, tuple(self._keyed(name, 1.0, line)))
+        return [(key, value * factor) for key, factor in known[1]]
+
+    def _keyed(self, name: str, value: float, line: LineRule) -> list[tuple[Key, float]]:
         if self._mapped and (mapped := self._mapped.get(_folded(name))):
             return [(self._own(mapped), value)]
         rule = self.form.keys.get(name) if self.form else None
@@ -236,15 +247,15 @@ class FormatReader:
         try:
             value = json.JSONDecoder().raw_decode(text)[0]
         except ValueError:
-            return [item for name, figure in _PAIR.findall(text) for item in self.keyed(name, number(figure), LineRule(""))]
-        return [item for name, figure in _flat(value, "") for item in self.keyed(name, figure, LineRule(""))]
+            return [item for name, figure in _PAIR.findall(text) for item in self.keyed(name, number(figure), _NO_LINE)]
+        return [item for name, figure in _flat(value, "") for item in self.keyed(name, figure, _NO_LINE)]
 
     def _box(self, text: str) -> list[tuple[Key, float]]:
         cells = [cell.strip() for cell in re.split(r"[|│┃]", text)]
         out = []
         for name, cell in pairwise(cells):
             if name and NUMBER.fullmatch(cell):
-                out.extend(self.keyed(name, number(cell), LineRule("")))
+                out.extend(self.keyed(name, number(cell), _NO_LINE))
         return out
 
     def _table(self, line: str) -> list[tuple[Key, float]] | None:

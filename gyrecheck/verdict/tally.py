@@ -121,6 +121,7 @@ class Tally:
 
     def __init__(self) -> None:
         self._series: dict[tuple[Key, str, int], SeriesTally] = {}
+        self._recent: dict[tuple[int, str, int], SeriesTally] = {}
         self._marks: list[Mark] = []
         self._processes: dict[tuple[str, int, str], _Process] = {}
         self._files: dict[str, FileSeen] = {}
@@ -156,7 +157,14 @@ class Tally:
         self._files[file.path] = file
 
     def _add(self, key: Key, reading: Reading, value: float) -> None:
+        quick = (id(key), reading.path, reading.pid)
+        found = self._recent.get(quick)
+        if found is not None and found.key is key:  # hashing a key costs more than counting it
+            found.add(self._order, reading, value)
+            return
         found = self._series.get((key, reading.path, reading.pid))
+        if found is not None and len(self._recent) < MARK_LIMIT:
+            self._recent[quick] = found
         if found is None:
             side = reading.side or key.side
             found = self._series[key, reading.path, reading.pid] = SeriesTally(key, reading, side)
