@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gyrecheck.model.events import Reading
+from gyrecheck.model.finding import State, Verdict
 from gyrecheck.model.folder import FolderBalance
 from gyrecheck.model.snapshot import FileSeen, Snapshot
 from gyrecheck.rulebook.codes import Code
@@ -90,7 +91,16 @@ class RunFeed:
             self.judged = judge(self.snapshot, self.codes, topology=self.topology, chosen=self.chosen, max_age=self.max_age)
             if self.folder is not None:
                 self.judged = with_folder(self.judged, self.folder, self.codes, self.topology, self.chosen)
+            if self._gaps:
+                self.judged = replace(self.judged, verdicts=tuple(self._doubted(v) for v in self.judged.verdicts))
         return build_view(self.snapshot, self.judged, self._circumstances(), self.folder)
+
+    def _doubted(self, verdict: Verdict) -> Verdict:
+        """Where lines may be missing, a balance of log lines can neither hold nor break for certain."""
+        if verdict.code not in {"GYR507", "GYR510"} or verdict.state is State.UNDECIDED or self.folder is not None:
+            return verdict
+        message = f"{verdict.message}; but {self._gaps[0].partition(' ')[2]}"
+        return replace(verdict, state=State.UNDECIDED, message=message, hint="rotate by rename, or read the run folder's own files")
 
     def close(self) -> None:
         """Stop following."""
