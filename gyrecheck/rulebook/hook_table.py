@@ -41,6 +41,7 @@ class HookLimits:
     """Where the verdicts over a hooked run turn; one field a line of the file, where each is explained."""
 
     phases: int
+    phases_after_load: int
     cleared_share: float
     cleared_least: int
     clip_share: float

@@ -58,7 +58,8 @@ def judge_live(run: HookedRun, rules: Rules, table: HookTable) -> LiveJudgement:
         "processes_hooked": len(run.processes),
     }
     amount = len(run.processes)
-    heading = (f"{amount} hooked process{'es' * (amount != 1)}, {count(run.calls('S'))} sample calls, {count(run.calls('T'))} update calls",)
+    calls = f"{count(run.calls('S'))} sample calls, {count(run.calls('T'))} update calls"
+    heading = (f"{amount} hooked process{'es' * (amount != 1)}, {calls}",)
     return LiveJudgement(
         tuple(docket.verdicts),
         tables(run),

@@ -62,7 +62,8 @@ def _judge_copy(phases: list[HookEvent], loads: list[HookEvent], limits: HookLim
         _different_at_start(first, later, loads, because, docket)
         return
     moved = {e.text("trained_fp") for e in later} - {first.text("trained_fp")}
-    if len(later) >= limits.phases and len({e.text("fp") for e in phases}) == 1 and len(moved) >= limits.phases:
+    least = limits.phases_after_load if loads else limits.phases
+    if len(later) >= least and len({e.text("fp") for e in phases}) == 1 and len(moved) >= least:
         _never_changed(phases, later, loads, because, docket)
         return
     behind = [e for e in later if e.number("loaded_at") == e.number("version") and e.number("differ")]
