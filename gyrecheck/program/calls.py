@@ -12,6 +12,7 @@ from typing import NamedTuple
 from gyrecheck.model.facts import Call
 from gyrecheck.model.finding import Confidence
 from gyrecheck.program.call_names import called_directly, fits, receiver_name
+from gyrecheck.program.kinds import Kinds
 from gyrecheck.program.resolve import Resolver
 from gyrecheck.program.tree import Fn, Thing, Tree
 from gyrecheck.rulebook.lexicon import Lexicon, fold
@@ -93,15 +94,14 @@ class RoleAt(NamedTuple):
     symbol: str
 
 
-class Calls:
+class Calls(Kinds):
     """Roles and edges of every function of a tree."""
 
     def __init__(self, tree: Tree, lexicon: Lexicon, resolver: Resolver) -> None:
-        self.tree, self.lexicon, self.resolver = tree, lexicon, resolver
+        super().__init__(tree, lexicon, resolver)
         self.roles: list[list[RoleAt]] = [[] for _ in tree.functions]
         self.edges: list[list[Edge]] = [[] for _ in tree.functions]
         self.resolved = self.unresolved = 0
-        self._kinds: dict[int, str] = {}
         self._holders: tuple[int, set[str]] = (-1, set())
         self._defined: dict[str, list[int]] = {}
         for fn in tree.functions:
@@ -275,37 +275,6 @@ class Calls:
             sure = said.startswith(("grad.", "guard.", "mode."))
             return said, Confidence.BOUND if sure else Confidence.HINT, call.name
         return None
-
-    def class_kind(self, cls: int) -> str:
-        """What instances of a first-party class are: a vocabulary kind, `env` for step + reset, or empty."""
-        if cls not in self._kinds:
-            self._kinds[cls] = ""
-            kinds = [self.lexicon.kinds[t] for t in self.resolver.types_of_class(cls)]
-            found = next((k for k in kinds if k not in {"module", "neutral"}), kinds[0] if kinds else "")
-            if found in {"", "neutral"} and self.resolver.method(cls, "step") >= 0 and self.resolver.method(cls, "reset") >= 0:
-                step = self.tree.functions[self.resolver.method(cls, "step")].fact
-                plain = [p for p in step.params if not p.kind.startswith("*")]
-                found = "env" if len(plain) >= 2 or len(step.params) > len(plain) else ""
-            if found == "dataset" and any(self._named_kind(c) == "collector" for c in self.resolver.bases(cls)[0]):
-                found = "collector"
-            if not found:
-                named = self.lexicon.named(self.tree.classes[cls].fact.name)
-                found = named.kind if named is not None and named.kind in {"buffer", "queue"} else ""
-            self._kinds[cls] = found
-        return self._kinds[cls]
-
-    def _named_kind(self, cls: int) -> str:
-        """What a class's own name says its instances are, or empty."""
-        named = self.lexicon.named(self.tree.classes[cls].fact.name)
-        return named.kind if named is not None else ""
-
-    def kind_of(self, thing: Thing | None) -> str:
-        """The vocabulary kind of a value, or empty."""
-        if thing is None:
-            return ""
-        if thing.kind == "inst":
-            return self.class_kind(int(thing.ref))
-        return self.lexicon.kinds.get(str(thing.ref), "") if thing.kind == "type" else ""
 
     # ---- edges
 

@@ -19,7 +19,21 @@ _RESTORING = frozenset(
 )
 """Functions that read back what their own class has written."""
 _CORE = frozenset(
-    {"reward", "return", "advantage", "logprob", "obs", "next_obs", "action", "value", "tokens", "terminated", "truncated", "done", "version"}
+    {
+        "reward",
+        "return",
+        "advantage",
+        "logprob",
+        "obs",
+        "next_obs",
+        "action",
+        "value",
+        "tokens",
+        "terminated",
+        "truncated",
+        "done",
+        "version",
+    }
 )
 
 

@@ -80,8 +80,42 @@ def _measures(program: Program, number: int) -> bool:
     )
 
 
-_CLOSING = frozenset({"__del__", "__exit__", "__aexit__", "close", "shutdown", "stop", "cleanup", "teardown", "terminate", "finalize", "disconnect", "destroy"})
-_SAYING = frozenset({"debug", "info", "print", "log", "warning", "warn", "error", "exception", "critical", "str", "repr", "type", "format", "isinstance", "print_exc", "write"})
+_CLOSING = frozenset(
+    {
+        "__del__",
+        "__exit__",
+        "__aexit__",
+        "close",
+        "shutdown",
+        "stop",
+        "cleanup",
+        "teardown",
+        "terminate",
+        "finalize",
+        "disconnect",
+        "destroy",
+    }
+)
+_SAYING = frozenset(
+    {
+        "debug",
+        "info",
+        "print",
+        "log",
+        "warning",
+        "warn",
+        "error",
+        "exception",
+        "critical",
+        "str",
+        "repr",
+        "type",
+        "format",
+        "isinstance",
+        "print_exc",
+        "write",
+    }
+)
 
 
 def _by_the_way(program: Program, number: int, at: int) -> bool:

@@ -8,6 +8,7 @@ from gyrecheck.program.program import Program
 from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes.act_mode import act_mode
 from gyrecheck.verdict.shapes.crossing import crossing
+from gyrecheck.verdict.shapes.empty_update import empty_update
 from gyrecheck.verdict.shapes.gradient_rhythm import gradient_rhythm
 from gyrecheck.verdict.shapes.imports_across import imports_across
 from gyrecheck.verdict.shapes.live_buffer import live_buffer
@@ -32,6 +33,7 @@ SHAPES: tuple[Shape, ...] = (
     recorded_forward,
     act_mode,
     gradient_rhythm,
+    empty_update,
     schedule,
     shared_model,
     swallowed,
