@@ -49,7 +49,8 @@ def _own(program: Program, number: int) -> Iterator[Suspect]:
     call = program.call(number, act)
     for at, role in program.own(number, *LEARNING):
         yield at_call(
-            program, number, at, _CODE[role], f"`{readable(program.call(number, at))}` in a sampling function: `{program.name(number)}` collects",
+            program, number, at, _CODE[role], f"`{readable(program.call(number, at))}` in a sampling "
+                f"function: `{program.name(number)}` collects",
             evidence=(program.place(number, call.line, f"it samples: {readable(call)}", "because", call.column + 1),),
             hint="let the sampler write the record and return; learn where the record is read", side="sampling", pure=True,
         )  # fmt: skip
@@ -85,7 +86,8 @@ def _learning_below(program: Program, number: int, act: int) -> Iterator[Suspect
         last = hops[-1]
         call, crossed = program.call(last.function, last.call), program.call(number, hops[0].call)
         yield at_call(
-            program, number, hops[0].call, code, f"`{program.name(number)}` samples, and reaches `{readable(call)}` through `{readable(crossed)}`",
+            program, number, hops[0].call, code, f"`{program.name(number)}` samples, and reaches "
+                f"`{readable(call)}` through `{readable(crossed)}`",
             evidence=(because, *program.hops(hops[1:])), key=f"{program.name(number)}>{call.name}",
             hint="let the sampler write the record and return; learn where the record is read", side="sampling", confidence=effect.confidence,
             pure="rollout" in program.region(number),
@@ -110,7 +112,8 @@ def _acting_below(program: Program, number: int) -> Iterator[Suspect]:
         last = hops[-1]
         call, crossed = program.call(last.function, last.call), program.call(number, hops[0].call)
         yield at_call(
-            program, number, hops[0].call, "GYR204", f"`{program.name(number)}` trains, and reaches `{readable(call)}` through `{readable(crossed)}`",
+            program, number, hops[0].call, "GYR204", f"`{program.name(number)}` trains, and reaches "
+                f"`{readable(call)}` through `{readable(crossed)}`",
             evidence=(because, *program.hops(hops[1:])), key=f"{program.name(number)}>{call.name}",
             hint="collect in the sampler, record with the policy version, and read the record here", side="training", confidence=effect.confidence,
             pure="update" in program.region(number),

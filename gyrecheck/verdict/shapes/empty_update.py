@@ -112,7 +112,8 @@ def _masked(program: Program, number: int, step: int, backs: list[Event]) -> Ite
         )
         if masks and fed and not tested:
             yield at_call(
-                program, number, step, "GYR208", f"`{readable(fact.calls[step])}` runs although `{masks[0]}` may leave no row: the count is only lifted to 1",
+                program, number, step, "GYR208", f"`{readable(fact.calls[step])}` runs although `{masks[0]}` "
+                    "may leave no row: the count is only lifted to 1",
                 evidence=(program.place(number, call.line, "an empty mask gives a loss of 0 here", "because", call.column + 1),),
                 side="training", hint="skip the step and count the batch as dropped when the mask is empty", at_most=Severity.NOTE,
             )  # fmt: skip

@@ -98,7 +98,8 @@ def _fresh(program: Program, root: int, step: Event) -> bool:
 
 def _unclear(program: Program, step: Event, back: Event) -> Suspect:
     return at_call(
-        program, *step.place, "GYR206", f"`{readable(program.call(*step.place))}` is repeated and no `zero_grad` lies between: gradients of all passes add up",
+        program, *step.place, "GYR206", f"`{readable(program.call(*step.place))}` is repeated and no "
+            "`zero_grad` lies between: gradients of all passes add up",
         evidence=(steps.evidence(program, back, "gradients are added by"), *_way(program, step)), side="training",
         hint=f"call {step.who or 'the optimizer'}.zero_grad() before the backward pass",
     )  # fmt: skip
@@ -172,7 +173,8 @@ def _cleared(program: Program, found: list[Event]) -> Iterator[Suspect]:
                     number, block = branch
                     yield at_call(
                         program, *clear.place, "GYR207",
-                        f"`{readable(program.call(*clear.place))}` clears on every pass, the optimizer steps only on some: the other passes are lost",
+                        f"`{readable(program.call(*clear.place))}` clears on every pass, "
+                            "the optimizer steps only on some: the other passes are lost",
                         evidence=(
                             program.place(number, block.line, "the step happens only when this holds", "because"),
                             steps.evidence(program, back, "these gradients are cleared"), steps.evidence(program, step, "the step"),
@@ -198,7 +200,8 @@ def _between(program: Program, clear: Event, backs: list[Event], taken: list[Eve
     if not _feeds(program, last, clear, taken):
         return
     yield at_call(
-        program, *clear.place, "GYR207", f"`{readable(program.call(*clear.place))}` clears the gradients between the backward pass and the step they feed",
+        program, *clear.place, "GYR207", f"`{readable(program.call(*clear.place))}` clears the "
+            "gradients between the backward pass and the step they feed",
         evidence=(steps.evidence(program, last, "these gradients are cleared"), steps.evidence(program, first, "the step finds none")),
         side="training", hint="clear before the backward pass, or after the step",
     )  # fmt: skip

@@ -93,7 +93,8 @@ def _made_here(program: Program, module: int, learns: tuple[int, int], seen: set
                 continue
             seen.add(entry.line)
             what = f"{entry.module}.{entry.name}" if entry.name else entry.module
-            found = _suspect(program, module, entry, "GYR201", f"a training module imports `{what.strip('.')}`, which makes an environment", learns,
+            found = _suspect(program, module, entry, "GYR201", f"a training module imports `{what.strip('.')}`, "
+                "which makes an environment", learns,
                              "training side by", "training", "pass observation and action shapes in the configuration")  # fmt: skip
             yield replace(found, evidence=(*found.evidence, *chain), confidence=Confidence.BOUND)
 

@@ -81,7 +81,8 @@ def _unbounded(program: Program, layout: Layout) -> Iterator[Suspect]:
                 continue
             a, b = program.call(*filled), program.call(*emptied)
             yield at_call(
-                program, fn.number, made, "GYR604", f"`{bind.target}` has no capacity: nothing stops sampling from running ahead of training",
+                program, fn.number, made, "GYR604", f"`{bind.target}` has no capacity: nothing "
+                    "stops sampling from running ahead of training",
                 evidence=(program.place(filled[0], a.line, f"filled by sampling: {readable(a)}", "because", a.column + 1),
                           program.place(emptied[0], b.line, f"emptied by training: {readable(b)}", "because", b.column + 1)),
                 hint="give it a maximum size, or drop what is older than an age limit and count it", key=bind.target, side="handoff",

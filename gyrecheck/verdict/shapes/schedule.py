@@ -65,7 +65,8 @@ def _unit(program: Program, root: int, event: Event, found: list[Event]) -> Iter
         inner = ", ".join(sorted(_plain(t) for t in deeper[0]))
         yield at_call(
             program, *event.place, "GYR209",
-            f"`{readable(call)}` advances once for each pass over `{inner}`, but the schedule's length counts {_listed(factors)}: it ends too early",
+            f"`{readable(call)}` advances once for each pass over `{inner}`, but "
+                f"the schedule's length counts {_listed(factors)}: it ends too early",
             evidence=(*places, *way, Evidence(*loop_line, label="because", text="it advances in this loop")), side="training",
             hint=f"multiply the length by `{inner}`, or step the schedule once for each outer pass",
         )  # fmt: skip

@@ -48,7 +48,8 @@ def _one_model(program: Program, body: int, name: str, bind: Bind, acting: list[
         return
     a, b = program.functions[acting[0]].fact, program.functions[learning[0]].fact
     yield at_bind(
-        body, bind, "GYR105", f"`{name}` is one object that `{program.name(acting[0])}` samples with and `{program.name(learning[0])}` trains",
+        body, bind, "GYR105", f"`{name}` is one object that `{program.name(acting[0])}` "
+            f"samples with and `{program.name(learning[0])}` trains",
         evidence=(program.place(acting[0], a.line, f"{program.name(acting[0])} samples with it", "because"),
                   program.place(learning[0], b.line, f"{program.name(learning[0])} trains it", "because")),
         hint="give the sampler its own copy and load published weights into it, with their version, between trajectories",
@@ -67,7 +68,8 @@ def _side_channel(program: Program, body: int, name: str, bind: Bind, acting: li
     number, at = fill[0]
     call = program.call(number, at)
     yield at_bind(
-        body, bind, "GYR302", f"`{name}` carries data from `{program.name(number)}` to `{program.name(learning[0])}` beside the declared carrier",
+        body, bind, "GYR302", f"`{name}` carries data from `{program.name(number)}` to "
+            f"`{program.name(learning[0])}` beside the declared carrier",
         evidence=(program.place(number, call.line, f"filled here: {readable(call)}", "because", call.column + 1),
                   program.place(learning[0], program.functions[learning[0]].fact.line, f"{program.name(learning[0])} reads it", "because")),
         hint="put the data into the record",
@@ -150,7 +152,8 @@ def _threads(program: Program) -> Iterator[Suspect]:
                 first = program.call(fn.number, act_call)
                 yield at_call(
                     program, fn.number, act_call, "GYR108",
-                    f"`{models[0]}` is given to `{program.name(act)}`, which acts with it while `{program.name(learn)}` trains the same object",
+                    f"`{models[0]}` is given to `{program.name(act)}`, which acts "
+                        f"with it while `{program.name(learn)}` trains the same object",
                     evidence=(program.place(fn.number, first.line, f"{program.name(act)} runs at the same time", "because", first.column + 1),
                               program.place(fn.number, call.line, f"{program.name(learn)} trains it", "because", call.column + 1)),
                     hint="give the sampler its own copy and load published weights between trajectories", key=models[0],

@@ -48,7 +48,8 @@ def _handler(program: Program, number: int, at: int) -> Iterator[Suspect]:
         if counted or gone is None or _loud(program, number, at):
             return
         yield Suspect(
-            "GYR311", number, block.line, _column(program, number, at), f"a broad `except` around `{readable(first)}` drops the sample without a count ({gone})",
+            "GYR311", number, block.line, _column(program, number, at), f"a broad `except` around `{readable(first)}` "
+                f"drops the sample without a count ({gone})",
             evidence=(around,), hint="catch what can happen, count it as a drop with its reason", key=f"except>{first.name}", side="sampling",
         )  # fmt: skip
         return
@@ -62,7 +63,8 @@ def _handler(program: Program, number: int, at: int) -> Iterator[Suspect]:
         evidence.append(program.place(number, put.line, f"the sample is stored all the same: {readable(put)}", "because", put.column + 1))
     then = "and the sample is stored all the same" if stored is not None else "and goes on"
     yield Suspect(
-        "GYR311", number, block.line, _column(program, number, at), f"a broad `except` around `{readable(first)}` catches every error {then}",
+        "GYR311", number, block.line, _column(program, number, at), f"a broad `except` around `{readable(first)}` "
+            f"catches every error {then}",
         evidence=tuple(evidence), hint="catch what can happen, count it as a drop with its reason, and leave the record out", key=f"except>{first.name}",
         side="sampling",
     )  # fmt: skip
@@ -286,7 +288,8 @@ def _given_back(program: Program, number: int, at: int) -> Iterator[Suspect]:
         held = [c for c in fact.calls if c.order > end and c.name == "{}" and any(bind.target in v for _, v in c.keywords)]
         if held:
             yield at_bind(
-                number, bind, "GYR312", f"`{bind.target}` is {_shown(bind.value)} after an error, and the record is given back as if measured",
+                number, bind, "GYR312", f"`{bind.target}` is {_shown(bind.value)} after an "
+                    "error, and the record is given back as if measured",
                 evidence=(program.place(number, held[0].line, "the record", "because", held[0].column + 1),),
                 hint="give no record back, or mark it as failed, and count it", side="sampling",
             )  # fmt: skip
