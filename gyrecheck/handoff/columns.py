@@ -167,6 +167,9 @@ def fold(
     lengths: npt.NDArray[np.int64], shapes: tuple[Shape, ...], shape_of: npt.NDArray[np.int32], counts: npt.NDArray[np.int64]
 ) -> tuple[tuple[Shape, ...], npt.NDArray[np.int32], npt.NDArray[np.int64]]:
     """Lists over items: from each list's length and its items' shapes and scalar counts, the same three for the lists."""
+    if len(lengths) and len(shapes) == 1 and -1 not in shapes[0] and lengths[0] and (lengths == lengths[0]).all():  # the common case: all alike
+        shape = (int(lengths[0]), *shapes[0])
+        return (shape,), np.zeros(len(lengths), np.int32), np.full(len(lengths), int(np.prod(shape)), np.int64)
     ends = np.cumsum(lengths)
     starts = ends - lengths
     totals = np.concatenate(([0], np.cumsum(counts)))
@@ -178,10 +181,15 @@ def fold(
         low[filled] = np.minimum.reduceat(shape_of, starts[filled])
         ragged[filled] = low[filled] != np.maximum.reduceat(shape_of, starts[filled])
     code = np.where(filled, np.where(ragged, len(shapes), low), len(shapes) + 1)
-    pairs, inverse = np.unique(np.stack([lengths, code]), axis=1, return_inverse=True)
+    kinds = len(shapes) + 2
+    both = lengths * kinds + code
+    if len(both) and (both == both[0]).all():
+        pairs, inverse = both[:1], np.zeros(len(both), np.int64)
+    else:
+        pairs, inverse = np.unique(both, return_inverse=True)
     rank = max(map(len, shapes), default=0)
     made: list[Shape] = []
-    for length, which in pairs.T.tolist():
+    for length, which in (divmod(int(pair), kinds) for pair in pairs):
         tail = shapes[which] if which < len(shapes) else (-1,) * max(rank, 1) if which == len(shapes) else ()
         made.append((int(length), *tail))
     return tuple(made), inverse.reshape(-1).astype(np.int32), row_counts

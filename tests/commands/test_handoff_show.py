@@ -23,7 +23,11 @@ def run(*words: str) -> str:
 
 def test_the_table_has_role_dtype_shape_range_and_remarks(tmp_path: Path) -> None:
     """One row a key, with what is absent, None, empty, NaN or constant counted."""
-    rows = [{"obs": [1.0, 2.0], "lp": -0.5, "policy_version": 3}, {"obs": [3.0, 4.0], "lp": None, "policy_version": 3}, {"obs": [], "policy_version": 3}]
+    rows = [
+        {"obs": [1.0, 2.0], "lp": -0.5, "policy_version": 3},
+        {"obs": [3.0, 4.0], "lp": None, "policy_version": 3},
+        {"obs": [], "policy_version": 3},
+    ]
     path = tmp_path / "a.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     table = json.loads(run("show", str(path), "--output-format", "json", "--field", "logprob=lp"))["tables"]["fields"]
@@ -37,7 +41,7 @@ def test_the_table_has_role_dtype_shape_range_and_remarks(tmp_path: Path) -> Non
 
 
 def test_binary_files_show_their_own_dtypes(tmp_path: Path) -> None:
-    """dtype is the file's, not the kind's."""
+    """Dtype is the file's, not the kind's."""
     np.savez(tmp_path / "a.npz", obs=np.zeros((4, 24), np.float32), action=np.zeros(4, np.int16))
     text = run("show", str(tmp_path / "a.npz"))
     assert "float32" in text

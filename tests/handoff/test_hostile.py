@@ -142,7 +142,7 @@ def test_wrong_bytes_are_named(tmp_path: Path, name: str) -> None:
 def test_half_a_file_is_no_file(tmp_path: Path, name: str) -> None:
     """A file cut in the middle is refused, not read as far as it goes."""
     import pyarrow as pa
-    import pyarrow.parquet as parquet
+    from pyarrow import parquet
     from safetensors.numpy import save_file
 
     path = tmp_path / name

@@ -61,7 +61,9 @@ def lines(draw: st.DrawFn) -> list[dict[str, object]]:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(rows=lines(), compact=st.booleans())
-def test_the_fast_way_reads_what_the_exact_way_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[dict[str, object]], compact: bool) -> None:
+def test_the_fast_way_reads_what_the_exact_way_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[dict[str, object]], compact: bool
+) -> None:
     """For any lines of one form, both ways give the same columns to the last bit."""
     path = tmp_path / "a.jsonl"
     separators = (",", ":") if compact else None
@@ -90,7 +92,16 @@ def test_the_fast_way_is_taken(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "odd",
-    ['{"t": 1, "obs": [1, null]}', '{"t": 1, "obs": [1,, 2]}', '{"t": 1, "obs": [1, [2]]}', '{"t": true, "obs": [1, 2]}', '{"t": 01, "obs": [1, 2]}', '{"obs": [1, 2], "t": 1}', '{"t": 1, "obz": [1, 2]}', '{"t": 1 "obs": [1, 2]}'],
+    [
+        '{"t": 1, "obs": [1, null]}',
+        '{"t": 1, "obs": [1,, 2]}',
+        '{"t": 1, "obs": [1, [2]]}',
+        '{"t": true, "obs": [1, 2]}',
+        '{"t": 01, "obs": [1, 2]}',
+        '{"obs": [1, 2], "t": 1}',
+        '{"t": 1, "obz": [1, 2]}',
+        '{"t": 1 "obs": [1, 2]}',
+    ],
 )
 def test_the_fast_way_steps_aside_for_what_is_not_alike(odd: str) -> None:
     """A null, a slip of syntax, another key or order sends the block the exact way, which names or reads it."""

@@ -11,14 +11,13 @@ from typing import Any
 import h5py
 import numpy as np
 import pyarrow as pa
-import pyarrow.feather as feather
-import pyarrow.parquet as parquet
 import pytest
 import torch
 import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from pyarrow import feather, parquet
 from safetensors.numpy import save_file
 
 from gyrecheck.handoff.open import open_records
@@ -84,7 +83,20 @@ WRITERS = {
 
 
 def facts(field: FieldSeen) -> tuple[Any, ...]:
-    return (field.kind, field.rows, field.absent, field.null, field.values, field.nan, field.infinite, field.zeros, field.minimum, field.maximum, field.constant, field.shapes)
+    return (
+        field.kind,
+        field.rows,
+        field.absent,
+        field.null,
+        field.values,
+        field.nan,
+        field.infinite,
+        field.zeros,
+        field.minimum,
+        field.maximum,
+        field.constant,
+        field.shapes,
+    )
 
 
 def seen(path: Path) -> dict[str, FieldSeen]:
@@ -129,7 +141,7 @@ def test_every_reader_gives_one_profile(tmp_path: Path, arrays: Arrays) -> None:
 
 
 def test_compressed_lines_are_the_lines(tmp_path: Path) -> None:
-    """gzip and zstandard around JSON lines change nothing."""
+    """Gzip and zstandard around JSON lines change nothing."""
     arrays = {"reward": np.arange(500) / 4, "action": np.arange(500)}
     plain = tmp_path / "a.jsonl"
     write_jsonl(plain, arrays)
@@ -142,7 +154,9 @@ def test_compressed_lines_are_the_lines(tmp_path: Path) -> None:
 def test_odd_arrays_give_the_numbers_they_hold(tmp_path: Path) -> None:
     """Big-endian, non-contiguous, Fortran-ordered and 0-d arrays are read by value, not by layout."""
     base = np.arange(24, dtype=np.float64).reshape(6, 4)
-    np.savez(tmp_path / "a.npz", obs=base.astype(">f8"), reward=np.arange(12.0)[::2], state=np.asfortranarray(base), policy_version=np.array(7))
+    np.savez(
+        tmp_path / "a.npz", obs=base.astype(">f8"), reward=np.arange(12.0)[::2], state=np.asfortranarray(base), policy_version=np.array(7)
+    )
     found = seen(tmp_path / "a.npz")
     assert (found["obs"].minimum, found["obs"].maximum, found["obs"].mean) == (0.0, 23.0, 11.5)
     assert found["state"].mean == 11.5

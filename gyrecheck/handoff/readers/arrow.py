@@ -18,7 +18,7 @@ from gyrecheck.model.finding import Scalar
 from gyrecheck.rulebook.contract import Contract
 
 PARQUET_ROWS = 16_384
-PARQUET_BYTES = 32 << 20
+PARQUET_BYTES = 8 << 20
 """Bytes of a batch of Parquet rows, by the file's own figures."""
 
 
@@ -56,7 +56,7 @@ def _batches(path: Path, pa: Any, notes: list[str]) -> Iterator[tuple[Any, dict[
             header = _metadata(file.schema_arrow.metadata)
             rows = max(file.metadata.num_rows, 1)
             total = sum(file.metadata.row_group(at).total_byte_size for at in range(file.metadata.num_row_groups))
-            size = max(1, min(PARQUET_ROWS * 16, PARQUET_BYTES * rows // max(total, 1)))
+            size = max(1, min(PARQUET_ROWS, PARQUET_BYTES * rows // max(total, 1)))
             for batch in file.iter_batches(batch_size=size, use_threads=False):
                 yield batch, header
         return

@@ -129,11 +129,11 @@ class FilledIn(Question):
                     self.hits.setdefault((role, default), Ranges()).add(view.path, view.records[hit])
                 others = self.other.setdefault((role, default), set())
                 if len(others) < 64:
-                    others.update(np.unique(number[there & (number != default)])[:64].tolist())
+                    others.update(number[there & (number != default)][:64].tolist())
 
     def _blank(self, view: View) -> None:
         """Rows in which observation, action and log-prob are all zero, while other rows are not."""
-        columns = [view.column(role) for role in ("obs", "logprob")]
+        columns = [view.column(role) for role in ("logprob", "obs")]
         zero = np.ones(view.rows, np.bool_)
         for column in columns:
             if column is None or column.kind not in {Kind.INT, Kind.FLOAT} or len(np.asarray(column.counts)) != view.rows:
@@ -142,6 +142,8 @@ class FilledIn(Question):
             row = np.repeat(np.arange(view.rows), counts)
             nonzero = np.bincount(row[np.asarray(column.flat) != 0], minlength=view.rows)
             zero &= (nonzero == 0) & (counts > 0)
+            if not zero.any():
+                break
         self.blank_possible = True
         self.blank.add(view.path, view.records[zero])
 

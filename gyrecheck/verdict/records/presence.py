@@ -247,9 +247,11 @@ class TimeTags(Question):
 
     def __init__(self) -> None:
         self.evidence = ""
+        self.excused = False
 
     def feed(self, view: View) -> None:
         """Read one batch."""
+        self.excused = self.excused or without_logprobs(view) is not None
         if not self.evidence:
             for role in ("trainer_version", "max_lag", "max_age", "lag", "trainer_step"):
                 if view.has(role):
@@ -267,6 +269,10 @@ class TimeTags(Question):
                 f"no record says which policy version sampled it{seen}",
                 severity=Severity.WARNING if self.evidence in _VERSION_KEYS(case) else Severity.NOTE,
             )
+        acted = case.roles.key("action") or case.roles.key("tokens")
+        if acted and case.roles.key("policy_version") and not case.roles.key("logprob") and not self.excused:
+            text = f"no record carries the log-prob of `{acted}`, although each says its policy version: no importance ratio can be taken"
+            yield case.finding("GYR303", text, role="logprob", severity=Severity.NOTE)
         missing = [role for role in ("sample_step", "wall_clock") if not case.roles.key(role)]
         if missing:
             yield case.finding(

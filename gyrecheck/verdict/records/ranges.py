@@ -31,7 +31,7 @@ class Ranges:
         if not len(numbers):
             return
         self.rows += len(numbers)
-        found = np.unique(numbers)
+        found = numbers if len(numbers) == 1 or bool((np.diff(numbers) > 0).all()) else np.unique(numbers)
         fresh = len(found) - int(self._last == (path, int(found[0])))
         self.count += fresh
         self._last = (path, int(found[-1]))

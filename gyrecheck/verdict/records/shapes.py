@@ -68,17 +68,16 @@ class ShapeJump(Question):
             order = [int(values[at]) for at in np.argsort(first) if values[at] >= 0]
         else:
             order = [0] if (of >= 0).any() else []
-        free = self._lists_may_vary(view, role, column) if len(order) > 1 or role in self.usual else False
         for which in order:
             shape = column.shapes[which]
             if 0 in shape or (role in self.usual and shape == self.usual[role][0]):
                 continue
             if (
                 role in self.usual
-                and free
                 and len(shape) == len(self.usual[role][0])
                 and shape[1:] == self.usual[role][0][1:]
                 and len(shape) >= 1
+                and self._lists_may_vary(view, role, column)
             ):
                 continue
             rows = of == which

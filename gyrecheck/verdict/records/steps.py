@@ -84,14 +84,13 @@ class StepReader:
         return self._single(view) if scalars else None
 
     def _single(self, view: View) -> Steps:
-        labels = view.labels("episode_id") or view.labels("trajectory_id")
+        found = self._coded(view, "episode_id")
+        if found is None:
+            found = self._coded(view, "trajectory_id")
         flags = {role: view.flag(role) for role in ("terminated", "truncated", "done")}
         n = view.rows
-        if labels is not None and any(label is not None for label in labels):
-            beside = view.labels("env_id")
-            keys: list[Any] = [(a, b) for a, b in zip(labels, beside, strict=True)] if beside is not None else list(labels)
-            codes = self._code(keys)
-            labelled = True
+        if found is not None:
+            codes, labelled = found, True
         elif (counter := view.integer("step")) is not None and counter[1].all() and n:
             previous = self._last_step if self._last_step is not None else counter[0][0]
             begins = np.diff(counter[0], prepend=previous) < 0
@@ -199,6 +198,7 @@ class StepReader:
         )
 
     def _code(self, keys: list[Any]) -> Ints:
+        """One file-wide number a key, in order of appearance."""
         codes = np.empty(len(keys), np.int64)
         table, names = self._codes, self._names
         for at, key in enumerate(keys):
@@ -208,6 +208,27 @@ class StepReader:
                 names.append(key[0] if isinstance(key, tuple) and len(key) == 2 else key)
             codes[at] = code
         return codes
+
+    def _coded(self, view: View, role: str) -> Ints | None:
+        """[rows] the code of each row's episode; quick where ids are numbers that stand in runs. None where rows have no id."""
+        column, beside = view.column(role), view.column("env_id")
+        if column is None:
+            return None
+        plain = [c for c in (column, beside) if c is not None]
+        if all(c.texts is None and c.kind is Kind.INT and (np.asarray(c.counts) == 1).all() for c in plain):
+            flat = [np.asarray(c.flat) for c in plain]
+            change = np.zeros(view.rows, np.bool_)
+            change[:1] = True
+            for values in flat:
+                change[1:] |= values[1:] != values[:-1]
+            heads = np.flatnonzero(change)
+            keys = list(zip(*(values[heads].tolist() for values in flat), strict=True)) if len(flat) > 1 else flat[0][heads].tolist()
+            return np.repeat(self._code(keys), np.diff(np.append(heads, view.rows)))
+        labels = view.labels(role)
+        if labels is None or all(label is None for label in labels):
+            return None
+        names = view.labels("env_id")
+        return self._code(list(zip(labels, names, strict=True)) if names is not None else labels)
 
 
 def steps_of(view: View) -> Steps | None:
@@ -227,7 +248,9 @@ def _is_list(column: Column) -> bool:
 
 
 def _take(values: Any, order: Ints) -> Any:  # noqa: ANN401 - arrays of several dtypes or None
-    return None if values is None else values[order]
+    if values is None or (len(order) and order[0] == 0 and order[-1] == len(order) - 1 and bool((np.diff(order) == 1).all())):
+        return values
+    return values[order]
 
 
 def _rows(view: View, role: str) -> Floats | None:
@@ -242,7 +265,7 @@ def _rows(view: View, role: str) -> Floats | None:
     width = int(counts[filled][0])
     if (counts[filled] != width).any():
         return None
-    flat = np.asarray(column.flat).astype(np.float64, copy=False).reshape(-1, width)
+    flat = np.asarray(column.flat).reshape(-1, width)
     if filled.all():
         return flat
     out = np.full((view.rows, width), np.nan)
@@ -258,7 +281,7 @@ def _list_rows(column: Column | None, counts: Ints) -> tuple[Floats | None, bool
     lengths = np.array([*(shape[0] if shape else 0 for shape in column.shapes), 0], np.int64)[np.asarray(column.shape_of)]
     if not (counts > 0).any():
         return None, False
-    flat = np.asarray(column.flat).astype(np.float64, copy=False)
+    flat = np.asarray(column.flat)
     for extra in (0, 1):
         if np.array_equal(lengths, counts + extra):
             width = own // np.maximum(lengths, 1)

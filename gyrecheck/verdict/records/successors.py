@@ -51,7 +51,7 @@ class Successor(Question):
         obs, after = steps.obs, steps.next_obs
         if self.distinct is None:
             self.distinct = obs[0]
-        self.moves = self.moves or bool((obs != self.distinct).any())
+        self.moves = self.moves or bool((obs[:64] != self.distinct).any()) or bool((obs != self.distinct).any())
         self.rows += len(steps)
         equal = _equal(obs, after)
         self.same.add(view.path, np.sort(steps.record[equal]))
@@ -64,7 +64,7 @@ class Successor(Question):
             inside &= ~ends[:-1]
         if steps.step is not None:
             inside &= steps.step[1:] == steps.step[:-1] + 1
-        known = ~np.isnan(after[:-1]).any(axis=1) & ~np.isnan(obs[1:]).any(axis=1)
+        known = chained | ~(np.isnan(after[:-1, 0]) | np.isnan(obs[1:, 0])) if obs.dtype.kind == "f" else np.ones(len(chained), np.bool_)
         self.pairs += int((inside & known).sum())
         wrong = inside & known & ~chained
         if wrong.any():
@@ -74,36 +74,40 @@ class Successor(Question):
         if len(steps) > 2:
             both: Bools = inside[1:] & inside[:-1] & known[:-1]
             self.two_pairs += int(both.sum())
-            self.two_ahead += int((both & _equal(after[:-2], obs[2:])).sum())
+            if wrong.any():
+                self.two_ahead += int((both & _equal(after[:-2], obs[2:])).sum())
         self._over_ends(view, steps)
 
     def _over_ends(self, view: View, steps: Steps) -> None:
         """The last step of an episode against the first observation of the next one in file order."""
         if steps.obs is None or steps.next_obs is None:
             return
-        file_order = np.argsort(steps.order, kind="stable")
-        obs, after, episode = steps.obs[file_order], steps.next_obs[file_order], steps.episode[file_order]
-        record = steps.record[file_order]
-        ends = steps.ends
-        flags = ends[file_order] if ends is not None else np.zeros(len(steps), np.bool_)
+        sorted_already = bool((np.diff(steps.order) == 1).all())
+        file_order = np.arange(len(steps)) if sorted_already else np.argsort(steps.order, kind="stable")
+        episode = steps.episode[file_order]
         crossing = episode[1:] != episode[:-1]
+        ends = steps.ends
         if ends is not None:
-            crossing &= flags[:-1]
-        self.ends += int(crossing.sum())
-        hit = crossing & _equal(after[:-1], obs[1:]) & ~_equal(after[:-1], obs[:-1])
+            crossing &= ends[file_order][:-1]
+        before = file_order[:-1][crossing]
+        behind = file_order[1:][crossing]
+        self.ends += len(before)
+        if not len(before):
+            return
+        last, following = steps.next_obs[before], steps.obs[behind]
+        hit = _equal(last, following) & ~_equal(last, steps.obs[before])
         if steps.final_obs is not None:
-            hit &= ~steps.final_obs[file_order][:-1]
+            hit &= ~steps.final_obs[before]
         if hit.any():
-            for row in obs[1:][hit][:64].tolist():
+            for row in following[hit][:64].tolist():
                 if len(self.starts) < 64:
                     self.starts.add(tuple(row))
-            self.leak.add(view.path, record[:-1][hit])
-            truncated = steps.truncated[file_order][:-1] if steps.truncated is not None else np.zeros(len(hit), np.bool_)
-            self.leak_truncated += int((hit & truncated).sum())
+            self.leak.add(view.path, steps.record[before][hit])
+            if steps.truncated is not None:
+                self.leak_truncated += int((hit & steps.truncated[before]).sum())
             at = int(hit.argmax())
-            self.leak_seen.append(
-                (int(record[at]), f"next_obs {_short(after[at])} is obs of record {int(record[at + 1])}, the start of another episode")
-            )
+            number, start = int(steps.record[before[at]]), int(steps.record[behind[at]])
+            self.leak_seen.append((number, f"next_obs {_short(last[at])} is obs of record {start}, the start of another episode"))
 
     def answer(self, case: Case) -> Iterator[Finding]:
         """Aliased, leaking over the end, or not chained."""
@@ -171,7 +175,9 @@ class StuckObservation(Question):
             return
         starts = np.flatnonzero(np.diff(steps.episode, prepend=-1))
         ends = np.concatenate((starts[1:], [len(steps)]))
-        same = np.concatenate(([True], (steps.obs[1:] == steps.obs[:-1]).all(axis=1)))
+        same = np.concatenate(([True], steps.obs[1:, 0] == steps.obs[:-1, 0]))
+        near = np.flatnonzero(same[1:])
+        same[near + 1] = (steps.obs[near + 1] == steps.obs[near]).all(axis=1)
         same[starts] = True
         changes = np.concatenate(([0], np.cumsum(~same)))
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
@@ -326,9 +332,23 @@ def _gamma(r: Floats, g: Floats, following: Floats) -> float | None:
 
 
 def _equal(a: Floats, b: Floats) -> Bools:
-    """[N] rows that are equal up to rounding."""
-    scale = np.maximum(np.abs(a), np.abs(b))
-    return np.asarray((np.abs(a - b) <= 1e-6 + 1e-4 * np.minimum(scale, 1.0)).all(axis=1))
+    """[N] rows that are equal up to rounding: exact ones first, the tolerance only for rows whose first number is near."""
+    same = np.asarray(a[:, 0] == b[:, 0])
+    if same.all():
+        same = ~(a != b).any(axis=1)
+        rest = np.flatnonzero(~same)
+    else:
+        low = np.minimum(np.abs(a[:, 0]), 1.0) if a.dtype.kind == "f" else 1.0
+        rest = np.flatnonzero(np.abs(a[:, 0] - b[:, 0]) <= 1e-6 + 2e-4 * low) if a.dtype.kind == "f" else np.flatnonzero(same)
+        same = np.zeros(len(a), np.bool_)
+        if len(rest) > len(a) // 2:
+            same = ~(a != b).any(axis=1)
+            rest = rest[~same[rest]]
+    if len(rest):
+        one, two = a[rest].astype(np.float64), b[rest].astype(np.float64)
+        scale = np.minimum(np.maximum(np.abs(one), np.abs(two)), 1.0)
+        same[rest] = (np.abs(one - two) <= 1e-6 + 1e-4 * scale).all(axis=1)
+    return same
 
 
 def _short(row: Floats) -> str:

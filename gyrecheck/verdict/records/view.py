@@ -154,6 +154,8 @@ def matrix(column: Column, rows: int) -> Floats | None:
 
 def rank(column: Column) -> int:
     """The number of axes of most rows' values."""
+    if len(column.shapes) == 1:
+        return len(column.shapes[0])
     of = np.asarray(column.shape_of)
     of = of[of >= 0]
     if not len(of):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import random
 from collections.abc import Callable
 from typing import Any
@@ -43,7 +44,7 @@ def changed(rows: Rows, change: Callable[[int, dict[str, Any]], Any], at: tuple[
 
 def reset_read(rows: Rows) -> Rows:
     out = copy.deepcopy(rows)
-    for row, following in zip(out, out[1:], strict=False):
+    for row, following in itertools.pairwise(out):
         if row["terminated"] or row["truncated"]:
             row["next_obs"] = following["obs"]
     return out
@@ -150,7 +151,18 @@ def test_equal_starts_are_no_proof_of_a_reset_observation(judge: Any) -> None:
         for t in range(length):
             action = chance.randint(0, 1)
             after = max(0, place + (1 if action else -1))
-            rows.append({"episode": episode, "t": t, "obs": [place, 0], "action": action, "reward": 0.5 * t, "next_obs": [after, 0], "terminated": t == length - 1, "truncated": False})
+            rows.append(
+                {
+                    "episode": episode,
+                    "t": t,
+                    "obs": [place, 0],
+                    "action": action,
+                    "reward": 0.5 * t,
+                    "next_obs": [after, 0],
+                    "terminated": t == length - 1,
+                    "truncated": False,
+                }
+            )
             place = after
     assert [f.code for f in judge(rows).findings if f.severity is not Severity.NOTE] == []
 
@@ -177,7 +189,9 @@ def test_what_lacks_its_fields_is_not_judged_and_said(judge: Any) -> None:
 
 def test_one_modality_that_is_none_is_found(judge: Any) -> None:
     """A part of a nested observation is judged like the whole."""
-    rows = changed(GOOD, lambda n, row: (row.pop("next_obs"), row.update(obs={"image": None if n == 4 else row["obs"], "pose": [1.0, n / 7]})))
+    rows = changed(
+        GOOD, lambda n, row: (row.pop("next_obs"), row.update(obs={"image": None if n == 4 else row["obs"], "pose": [1.0, n / 7]}))
+    )
     (found,) = [f for f in judge(rows).findings if f.code == "GYR307"]
     assert (found.field, found.records) == ("obs.image", "4")
 
@@ -188,7 +202,10 @@ def test_a_schema_is_held_against_every_record(judge: Any) -> None:
         'name = "mine"\nstrict = true\n[roles.obs]\nsummary = "o"\nrequired = true\nshape = [3]\n'
         '[roles.reward]\nsummary = "r"\nmaximum = 0.5\n[roles.goal]\nsummary = "g"\nrequired = true\n'
     )
-    found = {f.code: f for f in judge([{"obs": [1.0, 2.0, 3.0], "reward": 0.25}, {"obs": [1.0, 2.0], "reward": 0.75, "spare": 1}], schema=schema).findings}
+    found = {
+        f.code: f
+        for f in judge([{"obs": [1.0, 2.0, 3.0], "reward": 0.25}, {"obs": [1.0, 2.0], "reward": 0.75, "spare": 1}], schema=schema).findings
+    }
     assert (found["GYR303"].field, found["GYR303"].records) == ("goal", "1-2")
     assert found["GYR322"].records == "2"
     assert found["GYR307"].records == "2"

@@ -61,7 +61,16 @@ def groups(rewards: list[list[float]], size: int = 4) -> Rows:
     for at, part in enumerate(rewards):
         mean = sum(part) / len(part)
         for member, reward in enumerate(part):
-            rows.append({"sample_id": f"p{at}-{member}", "group_id": f"p{at}", "group_size": size, "policy_version": 2, "reward": reward, "advantage": round(reward - mean, 4)})
+            rows.append(
+                {
+                    "sample_id": f"p{at}-{member}",
+                    "group_id": f"p{at}",
+                    "group_size": size,
+                    "policy_version": 2,
+                    "reward": reward,
+                    "advantage": round(reward - mean, 4),
+                }
+            )
     return rows
 
 
