@@ -117,6 +117,13 @@ def _plan(text: str, config: bool, look: Lookup) -> Plan:
             after, closed = _after(tokens, at)
             if not before and fresh:
                 segment_opens_with_number = True
+            if segment_opens_with_number and fresh and len(after) > 1 and not closed and not _words_follow_next(tokens, at):
+                after, segment_opens_with_number = after[:1], False  # `4096 steps with weights 7`: the later words name the last number
+                key = _longest(after, "", config, look, from_left=True)
+                if key is not None:
+                    out.append((index, key, 1.0))
+                before, seen_separator, fresh = [], False, False
+                continue
             full = [*heading, *before] if heading and len(before) == 1 and before[0].lower() in _STATISTICS else before
             key = _key(full, after, closed, seen_separator, segment_opens_with_number, config, look)
             if key is not None:
@@ -139,6 +146,16 @@ def _after(tokens: list[re.Match[str]], at: int) -> tuple[list[str], bool]:
         else:
             return words, False
     return words, True
+
+
+def _words_follow_next(tokens: list[re.Match[str]], at: int) -> bool:
+    """Whether words stand behind the next number of the segment."""
+    for later in range(at + 1, len(tokens)):
+        if tokens[later].lastgroup in {"number", "percent"}:
+            return bool(_after(tokens, later)[0])
+        if tokens[later].lastgroup != "word":
+            return True
+    return True
 
 
 def _key(before: list[str], after: list[str], closed: bool, separated: bool, opens: bool, config: bool, look: Lookup) -> Key | None:

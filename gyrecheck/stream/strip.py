@@ -26,6 +26,7 @@ _LEVEL = re.compile(
     rb"^[\s\]\-|:>*#]*(?:\[?(?:TRACE|DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|SUCCESS|DONE|NOTICE|FATAL|I|W|E|D)\b[\]:]?)[\s|:\-]*"
     rb"(?:[\w./]+\.py:\d+\]?\s*[-:]?\s*|\[[\w./]+\.py\s*\(?\d*\)?\]\s*|[\w.]+:\w+:\d+ - )?"
 )
+_SPEAKER = re.compile(rb"[\W_]{0,3}(trainer|learner|sampler|rollouter|rollout[ _-]?workers?|actor|collector|generator)\b", re.IGNORECASE)
 _SIDE_WORDS = (
     (re.compile(rb"train|learn", re.IGNORECASE), "training"),
     (
@@ -80,6 +81,8 @@ def undress(segment: bytes) -> Dressed:
             body = body[body.index(found[0]) + len(found[0]) :].lstrip(b"] ")
     if level := _LEVEL.match(body):
         body = body[level.end() :] or body
+    if not side and (speaker := _SPEAKER.match(body)):
+        side = side_of(speaker[1])
     return Dressed(body, time, pid, host, side, repeated)
 
 

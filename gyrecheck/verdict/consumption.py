@@ -278,6 +278,8 @@ def _throttled(run: View, docket: Docket) -> None:
     main = run.main
     if main is not None and main.mode == "replay":
         return
+    if not any(f is not None and f.last > 0 for f in (run.taken, run.updates)):
+        return  # a full buffer that nobody empties is another matter
     if len(marks) >= 2 or full:
         at: list[Because | Place] = [marks[0].place] if marks else [left[0].last_place]
         docket.add(
