@@ -43,7 +43,8 @@ def main() -> None:
         copy, kept = Path(scratch, "tree"), Path(scratch, "cache")
         shutil.copytree(tree, copy, symlinks=True, ignore=shutil.ignore_patterns(".git"))
         changed = max(copy.rglob("*.py"), key=lambda p: p.stat().st_size)
-        lint = [sys.executable, "-m", "gyrecheck", "lint", str(copy), "--jobs", "1", "--cache-dir", str(kept), "-q", "--exit-zero", "--output-format", "concise"]
+        lint = [sys.executable, "-m", "gyrecheck", "lint", str(copy), "--jobs", "1",
+        "--cache-dir", str(kept), "-q", "--exit-zero", "--output-format", "concise"]
         for _ in range(rounds):
             shutil.rmtree(kept, ignore_errors=True)
             rows["ast.parse"].append(spent([sys.executable, "-c", REFERENCE, str(copy)])[0])

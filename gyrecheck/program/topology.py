@@ -166,7 +166,8 @@ def _started(program: Program, modules: frozenset[int]) -> dict[str, list[int]]:
         if fn.fact.name == "<module>":
             entries.update(
                 e.callee for e in program.calls.edges[fn.number]
-                if e.call >= 0 and any(fn.fact.blocks[b].kind == "main" for b in program.blocks_up(fn.number, program.call(fn.number, e.call).block))
+                if e.call >= 0 and any(fn.fact.blocks[b].kind == "main" for b in program.blocks_up(fn.number,
+                program.call(fn.number, e.call).block))
             )  # fmt: skip
     out: dict[str, list[int]] = {"sampling": [], "training": []}
     for entry in entries:

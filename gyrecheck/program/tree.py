@@ -13,8 +13,10 @@ from gyrecheck.model.facts import Bind, Class, Function, Import, Module, Param
 
 
 class Thing(NamedTuple):
-    """What a name or value is. `kind`: func class inst module (first-party, `ref` a number), ext (a qualified name),
-    type (an instance of a vocabulary type), result (what an unknown external callable returned).
+    """What a name or value is.
+
+    `kind`: func class inst module (first-party, `ref` a number), ext (a qualified name), type (an instance of a vocabulary type),
+    result (what an unknown external callable returned).
     """
 
     kind: str
@@ -134,7 +136,7 @@ class Tree:
         """The folder path, dotted, that a relative import of `level` dots starts from, with `module` added."""
         parts = list(PurePosixPath(self.modules[importer].path).parts[:-1])
         kept = parts[: len(parts) - (level - 1)] if level > 1 else parts
-        return "/".join([*kept, *([p for p in module.split(".")] if module else [])])
+        return "/".join([*kept, *(module.split(".") if module else [])])
 
     def at_path(self, path: str) -> int:
         """The file at `a/b` (as `a/b.py` or `a/b/__init__.py`), or -1."""

@@ -101,9 +101,7 @@ def join(roles: RoleFile, files: dict[str, VocabularyFile]) -> Lexicon:
         for name, role in file.names.items():
             _put(out.names, name, role, {}, short, problems)
         for name, entry in file.types.items():
-            if name in types:
-                entry = _merged(types[name], entry)
-            types[name] = entry
+            types[name] = _merged(types[name], entry) if name in types else entry
             out.sources.setdefault(name, short)
         out.imports.update(file.imports)
         modules.update(file.modules)
@@ -170,9 +168,8 @@ def _types(out: Lexicon, types: dict[str, TypeEntry], problems: list[str]) -> No
                 out.type_names[sub] = name
         for factory in entry.made_by:
             out.factories.setdefault(factory, name)
-        for base in entry.bases:
-            if base not in out.type_names:
-                problems.append(f"{out.sources[name]}: type `{name}` has the base `{base}`, which no file defines")
+        unknown = [base for base in entry.bases if base not in out.type_names]
+        problems.extend(f"{out.sources[name]}: type `{name}` has the base `{base}`, which no file defines" for base in unknown)
         for method, role in out.methods[name].items():
             if role:
                 out.symbols.setdefault(f"{name}.{method}", role)

@@ -38,7 +38,7 @@ def read_texts(files: tuple[SourceFile, ...]) -> tuple[tuple[Text, ...], tuple[U
         try:
             raw = file.path.read_bytes()
             data = cells_of(raw) if file.shown.endswith(".ipynb") else raw
-        except OSError as error:
+        except OSError as error:  # noqa: PERF203 - one bad file must not hide the others
             failed.append(Unreadable(file.shown, 0, 0, f"cannot be read: {error.strerror or error}"))
         except GyreError as error:
             failed.append(Unreadable(file.shown, 1, 1, error.message))

@@ -29,7 +29,8 @@ class Expressions:
         self.guarded = False
         self.expressions = {
             ast.Call: self._call, ast.Attribute: self._attribute, ast.Subscript: self._subscript, ast.BinOp: self._binary,
-            ast.BoolOp: self._many, ast.IfExp: self._either, ast.Compare: self._compare, ast.UnaryOp: self._unary, ast.Tuple: self._elements,
+            ast.BoolOp: self._many, ast.IfExp: self._either, ast.Compare: self._compare,
+            ast.UnaryOp: self._unary, ast.Tuple: self._elements,
             ast.List: self._elements, ast.Set: self._elements, ast.Dict: self._dict, ast.Lambda: self._lambda, ast.Await: self._inner,
             ast.Starred: self._inner, ast.NamedExpr: self._walrus, ast.JoinedStr: self._joined, ast.FormattedValue: self._inner,
             ast.ListComp: self._comprehension, ast.SetComp: self._comprehension, ast.GeneratorExp: self._comprehension,
@@ -189,7 +190,7 @@ class Expressions:
                 args,
                 keywords,
                 receiver,
-            )  # fmt: skip
+            )
         )
         return (at,)
 
@@ -301,6 +302,7 @@ def operator(node: ast.expr | None) -> str:
 
 
 _SHAPES: dict[type, str] = {
-    ast.IfExp: "if", ast.Compare: "cmp", ast.Dict: "{}", ast.List: "[]", ast.Set: "[]", ast.Tuple: "[]", ast.ListComp: "[]", ast.DictComp: "{}",
+    ast.IfExp: "if", ast.Compare: "cmp", ast.Dict: "{}", ast.List: "[]", ast.Set: "[]",
+    ast.Tuple: "[]", ast.ListComp: "[]", ast.DictComp: "{}",
     ast.Lambda: "lambda", ast.Await: "await", ast.Subscript: "item", ast.JoinedStr: "text",
 }  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import stat
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
@@ -12,7 +13,8 @@ from gyrecheck.model.errors import GyreError
 
 SUFFIXES = (".py", ".pyi", ".ipynb")
 _LEFT_OUT = frozenset({
-    ".git", ".hg", ".svn", ".venv", "venv", ".tox", ".nox", "node_modules", "__pycache__", "site-packages", ".mypy_cache", ".ruff_cache", ".pytest_cache",
+    ".git", ".hg", ".svn", ".venv", "venv", ".tox", ".nox", "node_modules", "__pycache__",
+    "site-packages", ".mypy_cache", ".ruff_cache", ".pytest_cache",
     ".ipynb_checkpoints", ".eggs", "__pypackages__", ".direnv",
 })  # fmt: skip
 
@@ -38,7 +40,7 @@ def find_files(paths: tuple[Path, ...], exclude: tuple[str, ...] = ()) -> tuple[
         if not given.exists():
             raise GyreError(f"{given}: no such file or directory", hint=_near(given))
         for path in _walk(str(given), exclude) if given.is_dir() else [str(given)]:
-            whole = os.path.normpath(os.path.join(base, path))
+            whole = os.path.normpath(os.path.join(base, path))  # noqa: PTH118 - strings: an object a path is a tenth of a warm run
             shown = whole[len(base) + 1 :] if os.sep == "/" and whole.startswith(f"{base}/") else shown_path(Path(path), here)
             if exclude and given.is_dir() and _excluded(shown, exclude):
                 continue
@@ -58,9 +60,17 @@ def _walk(folder: str, exclude: tuple[str, ...]) -> list[str]:
         folders[:] = sorted(
             f for f in folders if f not in _LEFT_OUT and not f.endswith(".egg-info") and not (exclude and _excluded(f, exclude))
         )
-        named = (os.path.join(at, name) for name in files if name.endswith(SUFFIXES) and not name.endswith(".pyi"))
-        out.extend(path for path in named if os.path.isfile(path) or not os.path.exists(path))  # a pipe or device would be waited for
+        named = (f"{at}{os.sep}{name}" for name in files if name.endswith(SUFFIXES) and not name.endswith(".pyi"))
+        out.extend(path for path in named if not _waits(path))
     return out
+
+
+def _waits(path: str) -> bool:
+    """A pipe, a socket, a device or a folder: reading it would wait or fail; a broken link is told when it is read."""
+    try:
+        return not stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116 - as above
+    except OSError:
+        return False
 
 
 def _excluded(shown: str, exclude: tuple[str, ...]) -> bool:
@@ -83,7 +93,7 @@ def is_left_out(tail: str, shown: str, exclude: tuple[str, ...]) -> bool:
 def shown_path(path: Path, here: Path) -> str:
     """The path as the report names it: relative to `here` where it lies below, with POSIX slashes."""
     try:
-        relative = os.path.relpath(os.path.abspath(path), here)
+        relative = os.path.relpath(os.path.abspath(path), here)  # noqa: PTH100 - links stay links
     except ValueError:  # another drive
         return path.as_posix()
     return path.as_posix() if relative.startswith("..") else Path(relative).as_posix()

@@ -64,7 +64,8 @@ def _acting(program: Program, number: int, modal: dict[int, str]) -> Iterator[Su
             switch = program.call(number, max(toggles)[2])
             yield at_call(
                 program, number, at, "GYR107", f"`{readable(call)}` acts in training mode: it has {layer}",
-                evidence=(program.place(number, switch.line, f"{readable(switch)} puts it into training mode", "because", switch.column + 1),),
+                evidence=(program.place(number, switch.line,
+                f"{readable(switch)} puts it into training mode", "because", switch.column + 1),),
                 hint=f"call {who}.eval() before acting, and {who}.train() before the update", side="sampling",
             )  # fmt: skip
             continue

@@ -89,7 +89,8 @@ def _learning_below(program: Program, number: int, act: int) -> Iterator[Suspect
             program, number, hops[0].call, code, f"`{program.name(number)}` samples, and reaches "
                 f"`{readable(call)}` through `{readable(crossed)}`",
             evidence=(because, *program.hops(hops[1:])), key=f"{program.name(number)}>{call.name}",
-            hint="let the sampler write the record and return; learn where the record is read", side="sampling", confidence=effect.confidence,
+            hint="let the sampler write the record and return; learn where the record is read",
+            side="sampling", confidence=effect.confidence,
             pure="rollout" in program.region(number),
         )  # fmt: skip
 
@@ -115,7 +116,8 @@ def _acting_below(program: Program, number: int) -> Iterator[Suspect]:
             program, number, hops[0].call, "GYR204", f"`{program.name(number)}` trains, and reaches "
                 f"`{readable(call)}` through `{readable(crossed)}`",
             evidence=(because, *program.hops(hops[1:])), key=f"{program.name(number)}>{call.name}",
-            hint="collect in the sampler, record with the policy version, and read the record here", side="training", confidence=effect.confidence,
+            hint="collect in the sampler, record with the policy version, and read the record here",
+            side="training", confidence=effect.confidence,
             pure="update" in program.region(number),
         )  # fmt: skip
 

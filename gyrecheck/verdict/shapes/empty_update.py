@@ -51,7 +51,8 @@ def _without_data(program: Program, root: int, found: list[Event]) -> Iterator[S
             del kind
             yield at_call(
                 program, number, at, "GYR208", f"`{readable(call)}` runs although no backward pass may have run: {words}",
-                evidence=(program.place(number, line, words, "because"), steps.evidence(program, back, "the backward pass that is left out")),
+                evidence=(program.place(number, line, words, "because"),
+                steps.evidence(program, back, "the backward pass that is left out")),
                 side="training", hint="return or continue when there is no batch, and count it",
             )  # fmt: skip
             break

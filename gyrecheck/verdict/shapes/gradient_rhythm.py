@@ -43,7 +43,7 @@ def _no_clear(program: Program, root: int, found: list[Event]) -> Iterator[Suspe
     taken = [e for e in found if e.role == STEP and e.optimizer]
     for step in taken:
         around = steps.loops(program, step)
-        mine = [c for c in clears if _concerns(program, c, step)]
+        mine = [c for c in clears if _concerns(c, step)]
         if around:
             loop = next((lp for lp in around if any(steps.inside(program, b, step, lp) for b in backs)), None)
             if loop is None or _handed_on(program, step, loop):
@@ -105,7 +105,7 @@ def _unclear(program: Program, step: Event, back: Event) -> Suspect:
     )  # fmt: skip
 
 
-def _concerns(program: Program, clear: Event, step: Event) -> bool:
+def _concerns(clear: Event, step: Event) -> bool:
     """A clearing of the same optimizer, of a module (whose parameters may be the optimizer's), or of something unknown."""
     if not clear.optimizer or clear.who == step.who:
         return True
@@ -161,7 +161,7 @@ def _cleared(program: Program, found: list[Event]) -> Iterator[Suspect]:
     taken = [e for e in found if e.role == STEP]
     for clear in clears:
         for step in taken:
-            if not _concerns(program, clear, step):
+            if not _concerns(clear, step):
                 continue
             around = steps.loops(program, step)
             for loop in around[:1]:

@@ -79,7 +79,7 @@ def _means(program: Program, module: int, entry: Import, roles: tuple[str, ...])
 
 
 def _made_here(program: Program, module: int, learns: tuple[int, int], seen: set[int]) -> Iterator[Suspect]:
-    """An environment made by a call of this module, by itself or through what it calls: the finding stands at the import that opens the way."""
+    """An environment made by a call of this module or by what it calls; the finding stands at the import that opens the way."""
     for fn in program.tree.functions_of(module):
         if "evaluation" in program.region(fn.number):
             continue
@@ -189,7 +189,8 @@ def _suspect(
     reason = program.place(because[0], call.line, f"{words} {readable(call)}", "because", call.column + 1)
     late = " (deferred)" if entry.function else ""
     return Suspect(
-        code, number, entry.line, entry.column, message + late, entry.line, entry.end_column, (reason, *_more(program, module, because)), hint,
+        code, number, entry.line, entry.column, message + late, entry.line,
+        entry.end_column, (reason, *_more(program, module, because)), hint,
         Confidence.EXACT, f"import {entry.module}.{entry.name}", Severity.ERROR, side,
     )  # fmt: skip
 
@@ -222,6 +223,7 @@ def _names_only(program: Program, module: int) -> Iterator[Suspect]:
             for n, c, role in sides.values()
         )
         yield Suspect(
-            "GYR003", number, 1, 0, "this module touches both sides, known by bare names only", evidence=evidence, confidence=Confidence.HINT,
+            "GYR003", number, 1, 0, "this module touches both sides, known by bare names only",
+            evidence=evidence, confidence=Confidence.HINT,
             hint="annotate the receivers, or declare the module's side in [tool.gyrecheck] sides", key="module",
         )  # fmt: skip

@@ -78,7 +78,8 @@ def _gets(program: Program, number: int) -> Iterator[Suspect]:
         code = "GYR304" if side == "training" else "GYR312"
         yield at_call(
             program, number, at, code, f"`{readable(call)}({key!r}, …)` makes up {made} when the field `{key}` is absent",
-            hint="raise, naming the key and what is there, and mend the field in the sampler's writer", at_most=grave, side=side, key=f"{holder}.{key}",
+            hint="raise, naming the key and what is there, and mend the field in the sampler's writer",
+            at_most=grave, side=side, key=f"{holder}.{key}",
         )  # fmt: skip
 
 
@@ -116,7 +117,8 @@ def _branches(program: Program, number: int) -> Iterator[Suspect]:
         code = "GYR304" if side == "training" else "GYR312"
         line, words = reason
         yield at_bind(
-            number, bind, code, f"the absent field `{leaf}` is replaced by {made}", evidence=(program.place(number, line, words, "because"),),
+            number, bind, code, f"the absent field `{leaf}` is replaced by {made}",
+            evidence=(program.place(number, line, words, "because"),),
             hint="raise, naming the key and what is there, and mend the field in the sampler's writer", at_most=grave, side=side,
         )  # fmt: skip
 
@@ -164,7 +166,7 @@ def _absent(program: Program, number: int, bind: Bind, leaf: str) -> tuple[int, 
             paths = {_leaf(a) for a in block.detail if isinstance(a, str) and not a.startswith("=")}
             if block.op.startswith("not in") and program.words.field(leaf) in fields:
                 return block.line, "this branch found the key missing"
-            if block.op in {"not in"} and leaf in asked:
+            if block.op == "not in" and leaf in asked:
                 return block.line, "this branch found the key missing"
             if ("is" in block.op.split() or block.op == "is") and "=None" in block.detail and leaf in paths and bind.target.endswith("]"):
                 return block.line, "this branch found the field to be None"

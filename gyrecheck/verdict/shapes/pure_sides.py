@@ -45,7 +45,8 @@ def _scored_inline(program: Program, fn: Fn) -> Iterator[Suspect]:
         return
     others = [
         at for at, call in enumerate(fn.fact.calls)
-        if at not in scored and call.args and (named := program.lexicon.named(call.name.rpartition(".")[2])) is not None and named.kind == "module"
+        if at not in scored and call.args and (named := program.lexicon.named(call.name.rpartition(".")[2])) is not None
+        and named.kind == "module"
     ]  # fmt: skip
     into = {at: reach(fn.fact, [at]) for at in (*scored, *others)}
     if not any(set(backs) & into[at].calls for at in others):

@@ -165,7 +165,8 @@ def _exchanged(program: Program, number: int) -> Iterator[Suspect]:
         for key, value in call.keywords:
             wrong = _wrong(key, value)
             if wrong:
-                yield at_call(program, number, index, "GYR308", f"the field `{key}` is given `{wrong}`", hint="store the step's own reward, and the return under its own name",
+                yield at_call(program, number, index, "GYR308", f"the field `{key}` is given `{wrong}`",
+                hint="store the step's own reward, and the return under its own name",
                               at_most=Severity.WARNING, key=f"{key}={wrong}", side="sampling")  # fmt: skip
     for bind in fact.binds:
         if bind.target.endswith("]") and bind.form == "=" and not bind.op.strip("item"):

@@ -28,7 +28,8 @@ def _figures(program: Program, number: int) -> Iterator[Suspect]:
         if figure:
             yield at_call(
                 program, number, at, "GYR104", f"`{readable(call)}` logs `{figure}` in a sampling function",
-                hint="log it in the trainer; a sampler that knows a loss or a learning rate is not separate from it", side="sampling", key=figure,
+                hint="log it in the trainer; a sampler that knows a loss or a learning rate is not separate from it",
+                side="sampling", key=figure,
             )  # fmt: skip
 
 

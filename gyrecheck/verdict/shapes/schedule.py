@@ -155,9 +155,8 @@ def _length(program: Program, number: int, call: Call, names: dict[str, str]) ->
     factors = _terms(program, number, given, names, 0, expand=True)
     places = [program.place(number, call.line, "the schedule is made here", "because", call.column + 1)]
     for atom in given:
-        for bind in program.tree.functions[number].fact.binds:
-            if bind.target == atom:
-                places.append(program.place(number, bind.line, "its length is counted here", "because", bind.column + 1))
+        counted = [b for b in program.tree.functions[number].fact.binds if b.target == atom]
+        places.extend(program.place(number, b.line, "its length is counted here", "because", b.column + 1) for b in counted)
     return factors, tuple(places)
 
 
@@ -236,6 +235,7 @@ def _rhythm(program: Program, event: Event, found: list[Event]) -> Iterator[Susp
         step, (where, block) = behind[0]
         yield at_call(
             program, *event.place, "GYR205", f"`{readable(call)}` advances on every pass, the optimizer steps only on some",
-            evidence=(program.place(where, block.line, "the step happens only when this holds", "because"), steps.evidence(program, step, "the step")),
+            evidence=(program.place(where, block.line, "the step happens only when this holds", "because"),
+            steps.evidence(program, step, "the step")),
             side="training", hint="step the schedule on the same branch as the optimizer",
         )  # fmt: skip

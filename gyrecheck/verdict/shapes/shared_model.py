@@ -154,7 +154,8 @@ def _threads(program: Program) -> Iterator[Suspect]:
                     program, fn.number, act_call, "GYR108",
                     f"`{models[0]}` is given to `{program.name(act)}`, which acts "
                         f"with it while `{program.name(learn)}` trains the same object",
-                    evidence=(program.place(fn.number, first.line, f"{program.name(act)} runs at the same time", "because", first.column + 1),
+                    evidence=(program.place(fn.number, first.line,
+                    f"{program.name(act)} runs at the same time", "because", first.column + 1),
                               program.place(fn.number, call.line, f"{program.name(learn)} trains it", "because", call.column + 1)),
                     hint="give the sampler its own copy and load published weights between trajectories", key=models[0],
                     at_most=Severity.NOTE if _only_loads(program, learn, models[0]) else Severity.ERROR,

@@ -1,4 +1,4 @@
-"""The gradient events of a function in order, helpers opened in place: clear, backward, step, schedule, each with its loops and branches."""
+"""The gradient events of a function in order, helpers opened in place, each with its loops and branches."""
 
 from __future__ import annotations
 

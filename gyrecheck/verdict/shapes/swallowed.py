@@ -50,7 +50,8 @@ def _handler(program: Program, number: int, at: int) -> Iterator[Suspect]:
         yield Suspect(
             "GYR311", number, block.line, _column(program, number, at), f"a broad `except` around `{readable(first)}` "
                 f"drops the sample without a count ({gone})",
-            evidence=(around,), hint="catch what can happen, count it as a drop with its reason", key=f"except>{first.name}", side="sampling",
+            evidence=(around,), hint="catch what can happen, count it as a drop with its reason",
+            key=f"except>{first.name}", side="sampling",
         )  # fmt: skip
         return
     stored = _stored_after(program, number, at)
@@ -65,7 +66,8 @@ def _handler(program: Program, number: int, at: int) -> Iterator[Suspect]:
     yield Suspect(
         "GYR311", number, block.line, _column(program, number, at), f"a broad `except` around `{readable(first)}` "
             f"catches every error {then}",
-        evidence=tuple(evidence), hint="catch what can happen, count it as a drop with its reason, and leave the record out", key=f"except>{first.name}",
+        evidence=tuple(evidence), hint="catch what can happen, count it as a drop with its reason, and leave the record out",
+        key=f"except>{first.name}",
         side="sampling",
     )  # fmt: skip
     if stored is not None:
@@ -138,9 +140,11 @@ def _passed_on(fact: Function, at: int) -> bool:
         return False
     for index, call in enumerate(fact.calls):
         last = call.name.rpartition(".")[2]
-        if _under(fact, call.block, at) and last not in _SAYING and call.name != "{}" and not call.name.startswith(("log", "self.log")):
-            if any(path.split(".")[0].split("[")[0] == name for path in _given(fact, index)):
-                return True
+        passes = (
+            _under(fact, call.block, at) and last not in _SAYING and call.name != "{}" and not call.name.startswith(("log", "self.log"))
+        )
+        if passes and any(path.split(".")[0].split("[")[0] == name for path in _given(fact, index)):
+            return True
     return False
 
 
@@ -190,7 +194,8 @@ def _under(fact: Function, block: int, outer: int) -> bool:
 def _marked(program: Program, fact: Function, at: int) -> bool:
     """The handler writes a flag that tells the record apart."""
     return any(
-        _under(fact, b.block, at) and b.form == "=" and program.words.has("marks", b.target) and not program.words.field(_leaf(b.target)) for b in fact.binds
+        _under(fact, b.block, at) and b.form == "=" and program.words.has("marks",
+        b.target) and not program.words.field(_leaf(b.target)) for b in fact.binds
     )  # fmt: skip
 
 
@@ -237,7 +242,7 @@ def _stored_after(program: Program, number: int, at: int) -> tuple[int, str] | N
     attempt = fact.blocks[at].link
     touched = {
         b.target.split(".")[0].split("[")[0] for b in fact.binds
-        if _under(fact, b.block, attempt) and b.target not in {"self"}
+        if _under(fact, b.block, attempt) and b.target != "self"
     } | {b.target.split(".")[0].split("[")[0] for b in fact.binds if _under(fact, b.block, at) and b.form == "="}  # fmt: skip
     for index, call in enumerate(fact.calls):
         if call.order <= end or _under(fact, call.block, at):
@@ -272,7 +277,8 @@ def _given_in(program: Program, fact: Function, at: int) -> list[str]:
     """Fields that the handler itself sets to a constant."""
     return [
         b.target for b in fact.binds
-        if _under(fact, b.block, at) and b.value and all(isinstance(a, str) and a.startswith("=") for a in b.value) and program.words.field(_leaf(b.target))
+        if _under(fact, b.block,
+        at) and b.value and all(isinstance(a, str) and a.startswith("=") for a in b.value) and program.words.field(_leaf(b.target))
     ]  # fmt: skip
 
 

@@ -59,7 +59,7 @@ def _record(program: Program, fact: Function, call: Call) -> set[str] | None:
     for atom in (*(a for arg in call.args for a in arg), *(a for k, v in call.keywords if k not in {"timeout", "block"} for a in v)):
         if isinstance(atom, int):
             inner = fact.calls[atom]
-            if inner.name == "{}" or inner.name == "dict":
+            if inner.name in {"{}", "dict"}:
                 keys = {k for k, _ in inner.keywords}
                 return None if keys & {"**", "?"} else keys
             if inner.name in {"json.dumps", "pickle.dumps"}:
@@ -97,7 +97,7 @@ def _early(program: Program, number: int) -> Iterator[Suspect]:
     for stamp in stamps:
         after = [(at, c) for at, c in loads if c.order > stamp.order and _same_path(program, number, stamp, c)]
         prior = [(at, c) for at, c in loads if c.order < stamp.order]
-        if after and not prior and not _from_load(fact, stamp, loads) and not _under_lock(program, number, stamp):
+        if after and not prior and not _from_load(stamp, loads) and not _under_lock(program, number, stamp):
             call = after[0][1]
             yield at_bind(
                 number, stamp, "GYR412", f"`{stamp.target}` is raised before `{readable(call)}` has brought the weights",
@@ -158,7 +158,7 @@ def _same_path(program: Program, number: int, stamp: Bind, call: Call) -> bool:
     return program.within(number, call.block, stamp.block) or program.within(number, stamp.block, call.block)
 
 
-def _from_load(fact: Function, stamp: Bind, loads: list[tuple[int, Call]]) -> bool:
+def _from_load(stamp: Bind, loads: list[tuple[int, Call]]) -> bool:
     return any(isinstance(a, int) and a in {at for at, _ in loads} for a in stamp.value) or not stamp.value or all(
         isinstance(a, str) and a.startswith("=") for a in stamp.value
     )  # fmt: skip
