@@ -36,12 +36,6 @@ def environment(folder: Path) -> dict[str, str]:
     return {**os.environ, FOLDER: str(folder), RUN_ID: "r1", "PYTHONPATH": ROOT}
 
 
-def start(text: str, folder: Path, *args: str, **more) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(text), *args], env=environment(folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more
-    )
-
-
 def run(text: str, folder: Path, **more) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(text)], env=environment(folder), capture_output=True, text=True, timeout=60, check=False, **more
@@ -51,13 +45,15 @@ def run(text: str, folder: Path, **more) -> subprocess.CompletedProcess[str]:
 def kill_once(folder: Path, delay: float) -> None:
     """Kill a counting program after `delay` of counting; no acknowledged call may be missing."""
     folder.mkdir()
-    child = start(COUNTING, folder)
+    child = subprocess.Popen([sys.executable, "-c", COUNTING], env=environment(folder), stdout=subprocess.PIPE, bufsize=0)
     assert child.stdout is not None
     first = child.stdout.readline()
     time.sleep(delay)
     child.send_signal(signal.SIGKILL)
-    rest, _ = child.communicate()
-    said = [int(word) for word in (first + rest).split("\n")[:-1]]
+    rest = child.stdout.read()
+    child.stdout.close()
+    child.wait()
+    said = [int(word) for word in (first + rest).split(b"\n")[:-1]]
     found = read_run(folder)
     assert found is not None
     assert not found.problems
