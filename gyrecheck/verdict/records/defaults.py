@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -197,7 +196,8 @@ class Duplicates(Question):
     needs = (("sample_id",), ("trajectory_id",), ("obs", "action"))
 
     def __init__(self) -> None:
-        self.seen: dict[Any, int] = {}
+        self.seen: dict[int, int] = {}
+        """Hash of each name to its first record; the first 400,000 names only, so that memory stays bounded."""
         self.twice = Ranges()
         self.twice_seen: list[tuple[int, str]] = []
         self.rows = 0
@@ -210,7 +210,7 @@ class Duplicates(Question):
         if role == "" and view.has("trajectory_id"):
             reward = view.column("reward")
             role = "trajectory_id" if reward is not None and rank(reward) >= 1 else ""
-        if not role or len(self.seen) > 5_000_000:
+        if not role or len(self.seen) > 400_000:
             return
         labels = view.labels(role)
         if labels is None:
@@ -223,7 +223,7 @@ class Duplicates(Question):
         for at, label in enumerate(labels):
             if label is None:
                 continue
-            key = (label, group[at] if group else None, epoch[at] if epoch else None)
+            key = hash((label, group[at] if group else None, epoch[at] if epoch else None))
             first = self.seen.setdefault(key, int(view.records[at]))
             if first != int(view.records[at]):
                 self.twice.add(view.path, view.records[at : at + 1])

@@ -23,7 +23,7 @@ from gyrecheck.verdict.records.ratio import Ratio
 from gyrecheck.verdict.records.shapes import ShapeJump, SwappedAxes
 from gyrecheck.verdict.records.steps import StepReader
 from gyrecheck.verdict.records.successors import Returns, StuckObservation, Successor
-from gyrecheck.verdict.records.version_order import Age, VersionOrder
+from gyrecheck.verdict.records.version_order import Age, DeclaredLag, VersionOrder
 from gyrecheck.verdict.records.versions import Lag, MixedVersions
 from gyrecheck.verdict.records.view import View
 
@@ -39,6 +39,7 @@ QUESTIONS: tuple[type[Question], ...] = (
     MixedVersions,
     VersionOrder,
     Age,
+    DeclaredLag,
     Episodes,
     Successor,
     StuckObservation,

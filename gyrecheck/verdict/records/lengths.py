@@ -114,7 +114,9 @@ class Lengths(Question):
             if set(gaps) == {0} or not total:
                 continue
             usual = max(gaps, key=lambda gap: (gaps[gap], gap == 0))
-            if usual != 0 and len(gaps) == 1 and abs(usual) == 1:
+            if usual != 0 and len(gaps) == 1:
+                if abs(usual) > 1 and not self._others_agree(base, role, gaps) and role not in {"policy_version", "temperature"}:
+                    yield self._apart(case, base, role, total)
                 continue
             if usual != 0 and gaps[usual] < total * 0.8 and self._others_agree(base, role, gaps):
                 continue
@@ -155,6 +157,17 @@ class Lengths(Question):
                 evidence=self.declared_text,
                 severity=Severity.WARNING,
             )
+
+    def _apart(self, case: Case, base: str, role: str, total: int) -> Finding:
+        """The same gap in all records: perhaps one covers the prompt too; nothing in the file says so."""
+        where = Ranges()
+        for path, records, _, _ in self.kept[base, role]:
+            where.add(path, records)
+        _, records, length, other = self.kept[base, role][0]
+        key, base_key = case.roles.key(role), case.roles.key(base)
+        text = f"`{key}` and `{base_key}` differ in length by the same number in all {total} records: {other[0]} and {length[0]}"
+        evidence = ((int(records[0]), f"{other[0]} in `{key}` for {length[0]} in `{base_key}`"),)
+        return case.finding("GYR324", text, where=where, role=role, evidence=evidence, severity=Severity.WARNING)
 
     def _base_is_wrong(self, case: Case) -> Iterator[Finding]:
         """Where several fields disagree with the first in the same records and agree with each other, the first is wrong."""

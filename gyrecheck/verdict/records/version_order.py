@@ -145,3 +145,44 @@ class Age(Question):
                 evidence=self.seen,
                 side="training",
             )
+
+
+class DeclaredLag(Question):
+    """A lag that the trainer wrote down, where the versions themselves are not in the records."""
+
+    about = "recorded lag"
+    needs = (("lag",),)
+
+    def __init__(self) -> None:
+        self.negative = Ranges()
+        self.old = Ranges()
+        self.seen: list[tuple[int, str]] = []
+        self.rows = 0
+
+    def feed(self, view: View) -> None:
+        """Read one batch."""
+        lag, limit, refused = view.number("lag"), view.number("max_lag"), view.flag("dropped")
+        if lag is None or (view.has("policy_version") and view.has("trainer_version")):
+            return
+        self.rows += view.rows
+        below = np.nan_to_num(lag) < 0
+        self.negative.add(view.path, view.records[below])
+        over = np.nan_to_num(lag - limit) > 0 if limit is not None else np.zeros(view.rows, np.bool_)
+        if refused is not None:
+            over &= ~refused
+        self.old.add(view.path, view.records[over])
+        for at in np.flatnonzero(below | over)[: max(0, 5 - len(self.seen))].tolist():
+            self.seen.append((int(view.records[at]), f"lag {show(lag[at])}" + (f", limit {show(limit[at])}" if limit is not None else "")))
+
+    def answer(self, case: Case) -> Iterator[Finding]:
+        """Negative lags, and lags over the limit that were not dropped."""
+        key = case.roles.key("lag")
+        if self.negative:
+            text = (
+                f"`{key}` is negative at {self.negative.rows} of {self.rows} records: the sample's version is ahead of the "
+                "trainer's, which is impossible"
+            )
+            yield case.finding("GYR408", text, where=self.negative, role="lag", evidence=self.seen, side="training")
+        if self.old:
+            text = f"`{key}` is over the limit at {self.old.rows} of {self.rows} records that were not dropped"
+            yield case.finding("GYR404", text, where=self.old, role="lag", evidence=self.seen, side="training")

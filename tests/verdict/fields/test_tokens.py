@@ -195,3 +195,19 @@ def test_confident_tokens_are_no_defaults(judge: Any) -> None:
     """Log-probs that round to 0 here and there are ordinary."""
     rows = changed(TOKENS, lambda _, row: row.update(logprobs=[0.0 if at % 3 == 1 else x for at, x in enumerate(row["logprobs"])]))
     assert [f.code for f in judge(rows).findings if f.severity is not Severity.NOTE] == []
+
+
+def test_a_recorded_lag_is_judged_without_versions(judge: Any) -> None:
+    """A negative lag is impossible and one over the limit was not dropped, though no version stands in the records."""
+    rows = [{"sample_id": f"s{n}", "reward": 0.5, "staleness": lag, "max_staleness": 2} for n, lag in enumerate((0, -3, 1, 4))]
+    found = {f.code: f.records for f in judge(rows).findings if f.severity is Severity.ERROR}
+    assert found == {"GYR408": "2", "GYR404": "4"}
+
+
+def test_one_gap_in_all_records_is_a_warning_unless_another_field_shares_it(judge: Any) -> None:
+    """Log-probs that always have four values more than there are tokens are named; with a mask as long they are a convention."""
+    rows = changed(TOKENS, lambda _, row: row.update(logprobs=[-0.5] * 4 + row["logprobs"]))
+    found = [f for f in judge(rows).findings if f.code == "GYR324"]
+    assert [(f.severity, f.records) for f in found] == [(Severity.WARNING, "1-8")]
+    both = changed(rows, lambda _, row: row.update(mask=[0] * 4 + row["mask"]))
+    assert [f.code for f in judge(both).findings if f.code == "GYR324"] == []
