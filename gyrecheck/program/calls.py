@@ -113,6 +113,7 @@ class Calls(Kinds):
         self._spoken |= {m for table in lexicon.methods.values() for m, role in table.items() if role}
         self._spoken |= {m for receiver in lexicon.receivers for m in receiver.methods} | {"super"}
         self._wanted: dict[str, bool] = {}
+        self._renamed = [{i.alias for i in m.imports if i.alias} for m in tree.modules]
         renamed = {i.alias for m in tree.modules for i in m.imports if i.alias and i.alias != i.name}
         renamed |= {b.target for m in tree.modules for b in m.functions[0].binds if b.value and b.target.isidentifier()}
         self._known_names = {f.fact.name for f in tree.functions} | {c.fact.name for c in tree.classes}
@@ -315,10 +316,7 @@ class Calls(Kinds):
         """Names that may hold a function here: bound to a lambda, a partial or another name."""
         if self._holders[0] != fn.number:
             held = {b.target for b in fn.fact.binds if b.value and (isinstance(b.value[0], int) or b.op == "lambda")}
-            held |= {i.alias for entries in self.tree.names(fn.number).imports.values() for i in entries if i.alias}
-            held |= {
-                i.alias for entries in self.tree.names(self.tree.first_function[fn.module]).imports.values() for i in entries if i.alias
-            }
+            held |= self._renamed[fn.module]
             self._holders = (fn.number, held)
         return self._holders[1]
 
