@@ -117,7 +117,7 @@ def _plan(text: str, config: bool, look: Lookup) -> Plan:
             after, closed = _after(tokens, at)
             if not before and fresh:
                 segment_opens_with_number = True
-            if segment_opens_with_number and fresh and len(after) > 1 and not closed and not _words_follow_next(tokens, at):
+            if not before and len(after) > 1 and not closed and not _words_follow_next(tokens, at):
                 after, segment_opens_with_number = after[:1], False  # `4096 steps with weights 7`: the later words name the last number
                 key = _longest(after, "", config, look, from_left=True)
                 if key is not None:

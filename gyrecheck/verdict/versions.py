@@ -219,6 +219,8 @@ def _not_loaded(run: View, docket: Docket) -> None:
                 hint="let the sampler load the newest version between rollouts",
             )
             return
+    text = f"the sampler follows: `{loaded[0].name}` reaches {count(loaded[0].last)} of `{published.name}` {count(published.last)}"
+    docket.add("GYR406", State.HOLDS, text, quantity=loaded[0].name, value=loaded[0].last)
 
 
 def _usual(loaded: Series, published: Series) -> int:

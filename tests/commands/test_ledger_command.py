@@ -1,0 +1,112 @@
+"""`gyrecheck ledger` as a program: exit codes, one clear sentence for bad input, and what is written beside the report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from gyrecheck.cli import build_app
+from gyrecheck.model.errors import GyreError
+
+CASES = Path(__file__).parents[2] / "fixtures" / "logs" / "cases"
+LOST = str(CASES / "035-held-back-samples-lost-on-resume" / "input.log")
+WHOLE = str(CASES / "035-held-back-samples-lost-on-resume" / "clean.log")
+OPEN = str(CASES / "062-trained-counter-stays-zero" / "clean.log")
+
+
+def _run(*arguments: str, stdin: str = "") -> tuple[int, str]:
+    result = CliRunner().invoke(build_app("ledger"), ["ledger", *arguments], input=stdin)
+    if isinstance(result.exception, GyreError):
+        raise result.exception
+    return result.exit_code, result.stdout
+
+
+@pytest.mark.parametrize(("path", "code"), [(WHOLE, 0), (LOST, 1), (OPEN, 3)])
+def test_exit_codes(path: str, code: int) -> None:
+    """0 for a balance that holds, 1 for a broken one, 3 for an undecided one."""
+    assert _run(path)[0] == code
+
+
+def test_json_names_the_first_line() -> None:
+    """The JSON object holds state, quantity, value, first line with its text, and the exit code of the process."""
+    code, text = _run(LOST, "--output-format", "json")
+    report = json.loads(text)
+    verdict = next(v for v in report["verdicts"] if v["code"] == "GYR507")
+    assert (verdict["state"], verdict["quantity"], verdict["value"], verdict["first"]["line"]) == ("broken", "unaccounted", 384, 10)
+    assert "held_back=64" in verdict["first"]["text"]
+    assert report["exit"] == code == 1
+
+
+def test_standard_input_is_read() -> None:
+    """`-` reads the log from standard input."""
+    assert _run("-", stdin=Path(WHOLE).read_text(encoding="utf-8"))[0] == 0
+
+
+def test_left_closes_an_open_balance(tmp_path: Path) -> None:
+    """800,000 sampled, 796,000 trained and --left 4000 hold."""
+    log = tmp_path / "run.log"
+    log.write_text("".join(f"sampled={s} trained={s - 4000}\n" for s in (80000, 400000, 800000)))
+    assert _run(str(log))[0] == 3
+    assert _run(str(log), "--left", "4000")[0] == 0
+
+
+def test_follow_names_watch() -> None:
+    """--follow refuses and names the command that looks on."""
+    with pytest.raises(GyreError) as error:
+        _run(LOST, "--follow")
+    assert "gyrecheck watch" in error.value.hint
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(b"", "empty"), (bytes(range(32)) * 200, "binary"), (b"hello\n" * 20, "no known log format fits")],
+)
+def test_bad_input_is_one_sentence(content: bytes, words: str, tmp_path: Path) -> None:
+    """An empty, a binary and a foreign file each end in one sentence that says so."""
+    log = tmp_path / "run.log"
+    log.write_bytes(content)
+    with pytest.raises(GyreError) as error:
+        _run(str(log))
+    assert words in error.value.message
+
+
+def test_folder_without_logs_is_refused(tmp_path: Path) -> None:
+    """A folder that holds no log cannot be checked."""
+    with pytest.raises(GyreError, match="holds no logs"):
+        _run(str(tmp_path))
+
+
+def test_page_figure_and_columns(tmp_path: Path) -> None:
+    """The page needs no network, the figure is drawn, and the columns hold one value a row: 12 lines x 5 terms, and 3 x 2 beside them."""
+    page, figure, columns = tmp_path / "a.html", tmp_path / "a.svg", tmp_path / "a.csv"
+    _run(LOST, "--html", str(page), "--figure", str(figure), "--columns", str(columns))
+    text = page.read_text(encoding="utf-8")
+    assert "384 unaccounted" in text
+    assert "<svg" in text
+    assert 'src="http' not in text
+    assert "<svg" in figure.read_text(encoding="utf-8")
+    rows = columns.read_text(encoding="utf-8").splitlines()
+    assert rows[0].startswith("path,line,offset,time")
+    assert sum(",held_back," in row for row in rows) == 12
+
+
+def test_existing_output_is_kept(tmp_path: Path) -> None:
+    """A figure that exists is not overwritten without --force."""
+    figure = tmp_path / "a.svg"
+    figure.write_text("mine")
+    with pytest.raises(GyreError, match="exists already"):
+        _run(LOST, "--figure", str(figure))
+    assert figure.read_text() == "mine"
+
+
+def test_markup_in_a_log_is_shown_as_it_is(tmp_path: Path) -> None:
+    """Brackets of a log line reach the page escaped and the text unchanged."""
+    log = tmp_path / "run.log"
+    log.write_text("".join(f"[/x] <b> sampled={100 * i} taken={100 * i - 60 * (i > 3)} dropped=0 left=0\n" for i in range(1, 9)))
+    page = tmp_path / "a.html"
+    _, text = _run(str(log), "--html", str(page))
+    assert "[/x] <b> sampled=400" in text
+    assert "&lt;b&gt;" in page.read_text(encoding="utf-8")
