@@ -26,7 +26,7 @@ def write_log(path: Path, megabytes: int, *, dense: bool) -> dict[str, int]:
     random.seed(7)
     taken = stale = left = sampled = 0
     noise = [
-        "\x1b[36m(RolloutWorker pid={p}, ip=10.0.0.{i})\x1b[0m INFO 01-10 10:00:00 engine.py:{n}] prefill of {n} requests, usage {f:.3f}\n",
+        "\x1b[36m(RolloutWorker pid={p}, ip=10.0.0.{i})\x1b[0m INFO 01-10 10:00:00 engine.py:{n}] prefill of {n}, usage {f:.3f}\n",
         "\r {i}%|######    | {n}/4096 [00:{i:02}<00:41, {f:.2f}it/s]",
         "2026-01-10 10:00:00,{n} DEBUG scheduler: tick {n} idle {f:.4f}\n",
     ]
@@ -42,7 +42,8 @@ def write_log(path: Path, megabytes: int, *, dense: bool) -> dict[str, int]:
                         f"2026-01-10T10:00:00Z pid=7 side=sampling sampled n={n + d} sampled_total={sampled} policy_version=1 act_calls=1\n"
                     )
                     lines.append(
-                        f"2026-01-10T10:00:00Z pid=8 side=training take dropped_stale={d} taken={n} buffer_left={left} dropped_other=0 reason=none\n"
+                        f"2026-01-10T10:00:00Z pid=8 side=training take dropped_stale={d} taken={n} "
+                        f"buffer_left={left} dropped_other=0 reason=none\n"
                     )
                 else:
                     lines.append(

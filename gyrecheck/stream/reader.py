@@ -12,6 +12,7 @@ from gyrecheck.model.errors import GyreError, did_you_mean
 from gyrecheck.model.events import Key, Unit
 from gyrecheck.rulebook.aliases import Aliases, load_aliases
 from gyrecheck.rulebook.log_formats import KeyRule, LineRule, LogFormat, load_terms
+from gyrecheck.stream.cells import NO_DIGITS, bounded, boxed, flattened, folded, head_of
 from gyrecheck.stream.phrases import NUMBER, Plan, number, numbers, plan, prepared
 from gyrecheck.stream.strip import ANSI
 
@@ -21,7 +22,6 @@ _PAIR = re.compile(
 )
 _WORDS = re.compile(rb"[a-z]+")
 _FIGURES = b"0123456789"
-_FOLD = re.compile(r"[\W_]+")
 _CELLS = re.compile(r"\s*[|│┃,\t]\s*|\s{2,}")
 _PLANS = 20000
 _NO_LINE = LineRule("")
@@ -44,7 +44,7 @@ class FormatReader:
         self.side = form.side if form else ""
         self._aliases: Aliases = load_aliases(extra)
         self._terms = load_terms()
-        self._mapped = {_folded(key): self._map(term, key) for term, key in mapping}
+        self._mapped = {folded(key): self._map(term, key) for term, key in mapping}
         self._mapped_terms = {key.term for key in self._mapped.values()}
         self._rules = tuple(_Line(rule, self) for rule in (form.lines if form else ()))
         self._keys: dict[str, tuple[Key, ...]] = {}
@@ -52,7 +52,7 @@ class FormatReader:
         self._known: dict[str, tuple[tuple[Key, float], ...]] = {}
         self._plans: dict[str, Plan] = {}
         self._marks = tuple(
-            (name, rule.anchors, tuple(re.compile(p, re.IGNORECASE) for p in rule.patterns), frozenset(_head(a) for a in rule.anchors))
+            (name, rule.anchors, tuple(re.compile(p, re.IGNORECASE) for p in rule.patterns), frozenset(head_of(a) for a in rule.anchors))
             for name, rule in self._terms.marks.items()
         )
         self._mark_heads = frozenset(head for *_, own in self._marks for head in own)
@@ -118,7 +118,7 @@ class FormatReader:
             out.extend(self._box(text))
         if self.open:
             out.extend(self._generic(text, {key.name for key, _ in out}, claimed))
-        shape = text.translate(_NO_DIGITS)
+        shape = text.translate(NO_DIGITS)
         found = self._marked.get(shape)
         if found is None:
             if len(self._marked) > _PLANS:
@@ -148,10 +148,10 @@ class FormatReader:
         line = prepared(text)
         first = line.lstrip()[:1]
         if first in {"|", "│", "┃"}:
-            line = _boxed(line)
+            line = boxed(line)
         elif (rows := self._table(line)) is not None:
             return rows
-        shape = line.translate(_NO_DIGITS)
+        shape = line.translate(NO_DIGITS)
         found = self._plans.get(shape)
         if found is None:
             if len(self._plans) > _PLANS:
@@ -175,7 +175,7 @@ class FormatReader:
         return found
 
     def _look(self, name: str, noun: str, config: bool) -> Key | None:
-        if self._mapped and (mapped := self._mapped.get(_folded(name))):
+        if self._mapped and (mapped := self._mapped.get(folded(name))):
             return self._own(mapped)
         if self.form and (rule := self.form.keys.get(name)):
             return self._from_rule(name, rule, _NO_LINE)[0]
@@ -208,7 +208,7 @@ class FormatReader:
         return [(key, value * factor) for key, factor in known[1]]
 
     def _keyed(self, name: str, value: float, line: LineRule) -> list[tuple[Key, float]]:
-        if self._mapped and (mapped := self._mapped.get(_folded(name))):
+        if self._mapped and (mapped := self._mapped.get(folded(name))):
             return [(self._own(mapped), value)]
         rule = self.form.keys.get(name) if self.form else None
         if rule is None:
@@ -248,7 +248,7 @@ class FormatReader:
             value = json.JSONDecoder().raw_decode(text)[0]
         except ValueError:
             return [item for name, figure in _PAIR.findall(text) for item in self.keyed(name, number(figure), _NO_LINE)]
-        return [item for name, figure in _flat(value, "") for item in self.keyed(name, figure, _NO_LINE)]
+        return [item for name, figure in flattened(value, "") for item in self.keyed(name, figure, _NO_LINE)]
 
     def _box(self, text: str) -> list[tuple[Key, float]]:
         cells = [cell.strip() for cell in re.split(r"[|│┃]", text)]
@@ -301,7 +301,7 @@ class _Line:
             for name, spelled in found.groupdict().items():
                 if spelled is not None and NUMBER.fullmatch(spelled.strip()):
                     out.extend(self._reader.keyed(name, number(spelled.strip()), self.rule))
-        elif not _bounded(text, self.rule.anchor):
+        elif not bounded(text, self.rule.anchor):
             return None
         if self.rule.pairs:
             for name, spelled in _PAIR.findall(text):
@@ -311,46 +311,3 @@ class _Line:
                 self._counts = [(self._reader.counted(term, self.rule), value) for term, value in self.rule.count.items()]
             out.extend(self._counts)
         return out
-
-
-_NO_DIGITS = {ord(c): None for c in "0123456789."}
-
-
-def _head(anchor: str) -> bytes:
-    """The first four letters of an anchor's longest word."""
-    words: list[bytes] = _WORDS.findall(anchor.encode())
-    return max(words, key=len)[:4]
-
-
-def _bounded(text: str, anchor: str) -> bool:
-    """Whether the anchor stands there as a word of its own: `old_dropped_stale=` holds no `dropped_stale=`."""
-    at = text.find(anchor)
-    while at >= 0:
-        if at == 0 or not anchor[0].isalnum() or not (text[at - 1].isalnum() or text[at - 1] in "_/."):
-            return True
-        at = text.find(anchor, at + 1)
-    return False
-
-
-def _boxed(line: str) -> str:
-    """`| key | 3 | key | 4 |` as `key=3 | key=4`; other rows of bars as they are."""
-    cells = [cell.strip() for cell in re.split(r"[|│┃]", line)]
-    pairs = [f"{name} = {cell}" for name, cell in pairwise(cells) if name and NUMBER.fullmatch(cell) and not NUMBER.fullmatch(name)]
-    return " | ".join(pairs) if pairs else line
-
-
-def _folded(name: str) -> str:
-    return _FOLD.sub(" ", name).strip().lower()
-
-
-def _flat(value: object, prefix: str) -> list[tuple[str, float]]:
-    """Numbers of a nested object, names joined with `/`; numbers spelled as text count, booleans do not."""
-    if isinstance(value, dict):
-        return [item for name, inner in value.items() for item in _flat(inner, f"{prefix}/{name}" if prefix else str(name))]
-    if isinstance(value, bool) or value is None:
-        return []
-    if isinstance(value, (int, float)):
-        return [(prefix, float(value))]
-    if isinstance(value, str) and NUMBER.fullmatch(value):
-        return [(prefix, number(value))]
-    return []
