@@ -84,7 +84,7 @@ def check(path: Path) -> Tree:
     lines = sum(p.read_bytes().count(b"\n") for p in files)
     began = time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-m", "gyrecheck", "lint", ".", "--output-format", "json", "--no-cache", "--quiet"],
+        [sys.executable, "-m", "gyrecheck", "lint", ".", "--output-format", "json", "--no-cache", "--quiet", "--statistics"],
         cwd=path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     seconds = time.perf_counter() - began
@@ -103,9 +103,8 @@ def check(path: Path) -> Tree:
 
 def resolution(report: dict) -> str:
     """The share of first-party calls that were resolved, as lint says it."""
-    numbers = report["statistics"]
-    value = next((v for k, v in numbers.items() if "resol" in k and isinstance(v, float)), None)
-    return f"{value:.1%}" if value is not None and value <= 1 else str(value) if value is not None else "-"
+    value = report["statistics"].get("call_resolution")
+    return f"{value:.1%}" if value is not None else "-"
 
 
 def commit_of(path: Path) -> str:
