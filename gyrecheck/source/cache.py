@@ -82,9 +82,23 @@ class Cache:
             return None
 
     def keep_module(self, content: str, module: Module) -> None:
-        """Keep a file's facts."""
-        if self.folder is not None:
-            self.save("facts", content, _ENCODE.encode(module))
+        """Keep a file's facts. Written in place: the bytes follow from the name, and a torn entry does not decode, so it is a miss."""
+        if self.folder is None:
+            return
+        folder, data = f"{self.folder}/facts-{self._stamp}/{content[:2]}", _ENCODE.encode(module)
+        try:
+            try:
+                self._write(f"{folder}/{content[2:]}", data)
+            except FileNotFoundError:
+                os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - strings: hundreds of files in one run
+                self._write(f"{folder}/{content[2:]}", data)
+        except OSError:
+            self.folder = None
+
+    @staticmethod
+    def _write(place: str, data: bytes) -> None:
+        with os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644), "wb", buffering=0) as file:
+            file.write(data)
 
     def load(self, kind: str, name: str) -> bytes | None:
         """An entry's bytes, or None."""
