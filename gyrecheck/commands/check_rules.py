@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from gyrecheck.commands.options import Quiet, Verbose, write_stdout
-from gyrecheck.commands.rule_proofs import failure, incomplete, load_all, proofs
+from gyrecheck.commands.rule_proofs import failure, format_problems, incomplete, load_all, proofs
 from gyrecheck.model.errors import RuleError
 from gyrecheck.rulebook.codes import Code
 from gyrecheck.rulebook.locate_rules import Kind, rule_files
@@ -57,12 +57,18 @@ def command(
             problems.append(f"{proof.path}: sample {proof.number} ({proof.sample.expect}) {wrong}")
         if verbose:
             write_stdout(f"{'FAIL' if wrong else 'ok  '}  {proof.label}\n")
+    formats = 0
+    if not chosen or "ledger" in chosen:
+        formats, wrong_formats = format_problems(directory)
+        problems += wrong_formats
     if problems:
         _fail(problems)
     if not quiet:
         counts = {kind: sum(directory is None or p.is_relative_to(directory) for p in rule_files(kind, directory)) for kind in KINDS}
         listed = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in counts.items() if count)
-        write_stdout(f"All rule files load ({listed or 'none'}); {ran} samples prove their rules.\n")
+        write_stdout(
+            f"All rule files load ({listed or 'none'}); {ran} samples prove their rules{f', {formats} log formats theirs' if formats else ''}.\n"
+        )
 
 
 def _fail(problems: list[str]) -> None:

@@ -77,15 +77,14 @@ def ladder(extra: Path | None) -> str:
     """The order of the diagnosis when nothing trains, with each ladder file's rungs."""
     lines = [
         "The diagnosis ladder: when the counters do not move, the first rung without a signal is where to look", "",
-        "  flow    sampled > 0, then consumed > 0, then train steps > 0",
-        "  cause   carrier, then the data's form, then the consumer's own filter, then the batch threshold", "",
+        "Flow rungs say whether anything moves; the first that fails opens the cause rungs, in order.",
         "Later rungs of a failed flow are skipped, never passed: a live process is not a live link.",
     ]  # fmt: skip
     for path in rule_files("ladders", extra):
         table = read_toml(path)
         lines += ["", f"{path.stem}: {table.get('summary', '')}".rstrip(": ")]
         lines += [
-            f"  {at}  {rung.get('name', '')}  {rung.get('question', rung.get('summary', ''))}".rstrip()
+            f"  {at}  {rung.get('kind', '')!s:<6} {rung.get('name', '')}  {rung.get('question', rung.get('summary', ''))}".rstrip()
             for at, rung in enumerate(_rungs(table), 1)
         ]
     return "\n".join(lines) + "\n"

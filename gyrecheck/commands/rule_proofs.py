@@ -27,6 +27,11 @@ LOADERS = (
     "gyrecheck.rulebook.contract:load_contract",
     "gyrecheck.rulebook.ratio_limits:load_ratio_limits",
     "gyrecheck.rulebook.source_words:load_source_words",
+    "gyrecheck.rulebook.lint_words:load_lint_words",
+    "gyrecheck.rulebook.fix_forms:load_fix_forms",
+    "gyrecheck.rulebook.hook_table:load_hook_table",
+    "gyrecheck.rulebook.thresholds:load_thresholds",
+    "gyrecheck.rulebook.aliases:load_aliases",
     "gyrecheck.rulebook.config_keys:load_config_keys",
     "gyrecheck.rulebook.ladder:load_ladders",
 )
@@ -114,6 +119,15 @@ def load_all(extra: Path | None = None) -> list[GyreError]:
         except GyreError as error:
             problems.append(error)
     return problems
+
+
+def format_problems(extra: Path | None = None) -> tuple[int, list[str]]:
+    """How many log formats there are, and what their own sample lines say against them, each with its file."""
+    from gyrecheck.rulebook.log_formats import load_formats
+    from gyrecheck.stream.logs import format_failures
+
+    formats = load_formats(extra)
+    return len(formats), [f"rules/logs/{name}.toml: {wrong}" for name, form in formats.items() for wrong in format_failures(form, formats)]
 
 
 def incomplete(code: Code) -> str:

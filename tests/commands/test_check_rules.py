@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from gyrecheck.cli import build_app
 from gyrecheck.commands import rule_proofs
 from gyrecheck.model.errors import GyreError
+from gyrecheck.rulebook.log_formats import load_formats
 
 RULE = """\
 code = "GYR299"
@@ -55,7 +56,9 @@ def pretend(monkeypatch: pytest.MonkeyPatch, answers: dict[str, tuple[tuple[str,
 def test_samples_that_prove_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder whose two samples behave says so and exits 0."""
     pretend(monkeypatch, {"x": (("GYR299", 1),), "y": ()})
-    assert invoke(str(folder(tmp_path))) == "All rule files load (1 codes); 2 samples prove their rules.\n"
+    assert invoke(
+        str(folder(tmp_path))
+    ) == "All rule files load (1 codes); 2 samples prove their rules, {formats} log formats theirs.\n".format(formats=len(load_formats()))
 
 
 @pytest.mark.parametrize(
