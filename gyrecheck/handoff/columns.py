@@ -167,7 +167,9 @@ def fold(
     lengths: npt.NDArray[np.int64], shapes: tuple[Shape, ...], shape_of: npt.NDArray[np.int32], counts: npt.NDArray[np.int64]
 ) -> tuple[tuple[Shape, ...], npt.NDArray[np.int32], npt.NDArray[np.int64]]:
     """Lists over items: from each list's length and its items' shapes and scalar counts, the same three for the lists."""
-    if len(lengths) and len(shapes) == 1 and -1 not in shapes[0] and lengths[0] and (lengths == lengths[0]).all():  # the common case: all alike
+    if (
+        len(lengths) and len(shapes) == 1 and -1 not in shapes[0] and lengths[0] and (lengths == lengths[0]).all()
+    ):  # the common case: all alike
         shape = (int(lengths[0]), *shapes[0])
         return (shape,), np.zeros(len(lengths), np.int32), np.full(len(lengths), int(np.prod(shape)), np.int64)
     ends = np.cumsum(lengths)

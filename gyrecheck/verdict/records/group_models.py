@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gyrecheck.verdict.records.view import Floats
+from gyrecheck.model.fields import Kind
+from gyrecheck.verdict.records.view import Floats, View
 
 TOLERANCE = 2e-3
 """Largest |advantage - model| that four decimals and an epsilon in the divisor explain, relative to the largest advantage."""
@@ -58,3 +59,25 @@ def affine(r: Floats, a: Floats, scale: float) -> bool:
         return same(a, scale)
     slope = float(np.cov(r, a, bias=True)[0, 1] / r.var())
     return slope > 0 and close(a, slope * (r - r.mean()) + a.mean(), scale)
+
+
+def advantage_of(view: View) -> Floats:
+    """[rows] one advantage a row: the scalar, or the one value that all counted tokens of a list share; NaN otherwise."""
+    column = view.column("advantage")
+    if column is None or column.kind in {Kind.TEXT, Kind.OBJECT, Kind.NONE}:
+        return np.full(view.rows, np.nan)
+    counts = np.asarray(column.counts)
+    flat = np.asarray(column.flat).astype(np.float64)
+    out = np.full(view.rows, np.nan)
+    filled = counts > 0
+    if not filled.any():
+        return out
+    starts = (np.cumsum(counts) - counts)[filled]
+    low, high = np.minimum.reduceat(flat, starts), np.maximum.reduceat(flat, starts)
+    positive, negative = (low == 0) & (high > 0), (high == 0) & (low < 0)
+    inner = np.where(negative, low, high)
+    nonzero_low = np.minimum.reduceat(np.where(flat == 0, np.inf, flat), starts)
+    nonzero_high = np.maximum.reduceat(np.where(flat == 0, -np.inf, flat), starts)
+    one = (low == high) | ((positive | negative) & (nonzero_low == nonzero_high))
+    out[filled] = np.where(one, inner, np.nan)
+    return out

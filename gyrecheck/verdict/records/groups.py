@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from gyrecheck.model.fields import Kind
 from gyrecheck.model.finding import Finding, Severity
-from gyrecheck.verdict.records.group_models import MODELS, TOLERANCE, affine, close, same
+from gyrecheck.verdict.records.group_models import MODELS, TOLERANCE, advantage_of, affine, close, same
 from gyrecheck.verdict.records.question import Case, Question, show
 from gyrecheck.verdict.records.ranges import Ranges
 from gyrecheck.verdict.records.view import Floats, Ints, View
@@ -58,7 +57,7 @@ class Groups(Question):
         size = view.number("group_size")
         rewards, sizes = reward if reward is not None else nothing, size if size is not None else nothing
         file = np.full(view.rows, self.paths.index(view.path), np.int64)
-        self.parts.append((codes, rewards, _advantage(view), sizes, view.records, file))
+        self.parts.append((codes, rewards, advantage_of(view), sizes, view.records, file))
         self.rows += view.rows
 
     def answer(self, case: Case) -> Iterator[Finding]:
@@ -327,25 +326,3 @@ class Groups(Question):
         rows = np.concatenate([members[i] for i in np.flatnonzero(chosen).tolist()])
         self._add(where, rows, records)
         return where
-
-
-def _advantage(view: View) -> Floats:
-    """[rows] one advantage a row: the scalar, or the one value that all counted tokens of a list share; NaN otherwise."""
-    column = view.column("advantage")
-    if column is None or column.kind in {Kind.TEXT, Kind.OBJECT, Kind.NONE}:
-        return np.full(view.rows, np.nan)
-    counts = np.asarray(column.counts)
-    flat = np.asarray(column.flat).astype(np.float64)
-    out = np.full(view.rows, np.nan)
-    filled = counts > 0
-    if not filled.any():
-        return out
-    starts = (np.cumsum(counts) - counts)[filled]
-    low, high = np.minimum.reduceat(flat, starts), np.maximum.reduceat(flat, starts)
-    positive, negative = (low == 0) & (high > 0), (high == 0) & (low < 0)
-    inner = np.where(negative, low, high)
-    nonzero_low = np.minimum.reduceat(np.where(flat == 0, np.inf, flat), starts)
-    nonzero_high = np.maximum.reduceat(np.where(flat == 0, -np.inf, flat), starts)
-    one = (low == high) | ((positive | negative) & (nonzero_low == nonzero_high))
-    out[filled] = np.where(one, inner, np.nan)
-    return out

@@ -20,9 +20,10 @@ from gyrecheck.verdict.records.masks import Masks
 from gyrecheck.verdict.records.presence import KindDrift, NotANumber, Presence, TimeTags
 from gyrecheck.verdict.records.question import Case, Question
 from gyrecheck.verdict.records.ratio import Ratio
+from gyrecheck.verdict.records.returns import Returns
 from gyrecheck.verdict.records.shapes import ShapeJump, SwappedAxes
 from gyrecheck.verdict.records.steps import StepReader
-from gyrecheck.verdict.records.successors import Returns, StuckObservation, Successor
+from gyrecheck.verdict.records.successors import StuckObservation, Successor
 from gyrecheck.verdict.records.version_order import Age, DeclaredLag, VersionOrder
 from gyrecheck.verdict.records.versions import Lag, MixedVersions
 from gyrecheck.verdict.records.view import View
