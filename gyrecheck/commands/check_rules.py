@@ -66,9 +66,8 @@ def command(
     if not quiet:
         counts = {kind: sum(directory is None or p.is_relative_to(directory) for p in rule_files(kind, directory)) for kind in KINDS}
         listed = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in counts.items() if count)
-        write_stdout(
-            f"All rule files load ({listed or 'none'}); {ran} samples prove their rules{f', {formats} log formats theirs' if formats else ''}.\n"
-        )
+        also = f", {formats} log formats theirs" if formats else ""
+        write_stdout(f"All rule files load ({listed or 'none'}); {ran} samples prove their rules{also}.\n")
 
 
 def _fail(problems: list[str]) -> None:

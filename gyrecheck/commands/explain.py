@@ -71,7 +71,8 @@ def find(codes: dict[str, Code], subject: str) -> tuple[Code, ...]:
     family = tuple(code for code in codes.values() if number[3:4] in FAMILIES and len(number) < 6 and code.code.startswith(number))
     if named or family:
         return named or family
-    near = did_you_mean(subject, [*codes, *(c.name for c in codes.values()), *TOPICS])
+    digits = number[:3] + number[3:].replace("O", "0").replace("I", "1").replace("L", "1")
+    near = f"did you mean `{digits}`?" if digits in codes else did_you_mean(subject, [*codes, *(c.name for c in codes.values()), *TOPICS])
     listed = "topics: " + ", ".join(TOPICS)
     raise GyreError(f"`{subject}` is neither a code nor a topic", hint=f"{near} {listed}".strip())
 

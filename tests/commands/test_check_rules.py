@@ -56,9 +56,10 @@ def pretend(monkeypatch: pytest.MonkeyPatch, answers: dict[str, tuple[tuple[str,
 def test_samples_that_prove_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder whose two samples behave says so and exits 0."""
     pretend(monkeypatch, {"x": (("GYR299", 1),), "y": ()})
-    assert invoke(
-        str(folder(tmp_path))
-    ) == "All rule files load (1 codes); 2 samples prove their rules, {formats} log formats theirs.\n".format(formats=len(load_formats()))
+    assert (
+        invoke(str(folder(tmp_path)))
+        == f"All rule files load (1 codes); 2 samples prove their rules, {len(load_formats())} log formats theirs.\n"
+    )
 
 
 @pytest.mark.parametrize(
