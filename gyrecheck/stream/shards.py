@@ -72,20 +72,24 @@ def read_shard(path: Path) -> ProcessCounts:
 
 def read_events(path: Path, pid: int, problems: list[str]) -> list[HookEvent]:
     """The event lines of one process; a last line without its newline was cut by death and is left out."""
-    found = []
     try:
         raw = path.read_bytes()
     except OSError as error:
         problems.append(f"{path.name}: {error.strerror or error}")
         return []
-    lines = raw.split(b"\n")
-    for number, text in enumerate(lines[:-1], 1):
+    return event_lines(raw[: raw.rfind(b"\n") + 1], 1, pid, str(path), problems)
+
+
+def event_lines(data: bytes, first: int, pid: int, path: str, problems: list[str]) -> list[HookEvent]:
+    """The events of whole lines, the first of which has the number `first`; a line that is none is a problem."""
+    found = []
+    for number, text in enumerate(data.split(b"\n")[:-1], first):
         try:
             fields = json.loads(text)
             kind = str(fields.pop("k", ""))
-            found.append(HookEvent(kind, float(fields.pop("at", 0.0)), pid, str(path), number, fields))
+            found.append(HookEvent(kind, float(fields.pop("at", 0.0)), pid, path, number, fields))
         except (ValueError, AttributeError, TypeError):  # noqa: PERF203 - the same for lines
-            problems.append(f"{path.name}:{number}: is no event line")
+            problems.append(f"{Path(path).name}:{number}: is no event line")
     return found
 
 

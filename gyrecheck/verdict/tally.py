@@ -119,13 +119,14 @@ class _Process:
 class Tally:
     """A run's readings, counted."""
 
-    def __init__(self) -> None:
+    def __init__(self, order: int = 0) -> None:
+        """`order` is the place before the first reading, for a tally whose readings follow on others."""
         self._series: dict[tuple[Key, str, int], SeriesTally] = {}
         self._recent: dict[tuple[int, str, int], SeriesTally] = {}
         self._marks: list[Mark] = []
         self._processes: dict[tuple[str, int, str], _Process] = {}
         self._files: dict[str, FileSeen] = {}
-        self._order = 0
+        self._order = order
         self._suppressed = 0
         self._suppressed_at: Place | None = None
         self._first_time: float | None = None
