@@ -58,12 +58,7 @@ def build_app(only: str | None = None) -> typer.Typer:
     for name, (module, panel) in COMMANDS.items():
         if only is not None and name != only:
             continue
-        try:
-            loaded = importlib.import_module(f"gyrecheck.commands.{module}")
-        except ModuleNotFoundError as error:  # BRING-UP
-            if error.name != f"gyrecheck.commands.{module}":
-                raise
-            continue
+        loaded = importlib.import_module(f"gyrecheck.commands.{module}")
         if hasattr(loaded, "app"):
             app.add_typer(loaded.app, name=name, rich_help_panel=panel)
         else:
