@@ -32,7 +32,7 @@ from gyrecheck.model.errors import GyreError, did_you_mean
 if TYPE_CHECKING:
     from gyrecheck.commands.ledger_run import Request
     from gyrecheck.model.events import Unit
-    from gyrecheck.model.finding import Report
+    from gyrecheck.model.finding import Report, Verdict
     from gyrecheck.rulebook.codes import Sample
 
 _READ, _SHOW = "Reading", "Showing"
@@ -155,19 +155,38 @@ def _hooked(request: Request) -> Report | None:
 
 
 def prove(sample: Sample) -> tuple[tuple[str, int], ...]:
-    """The codes that a rule's sample shows, each with the lines it names."""
+    """The codes that a rule's sample shows, each with the lines it names; a note that holds is said too, so it counts.
+
+    With `args = ["--compare"]` the sample is two logs, parted by a line `--- other run`.
+    """
     from gyrecheck.commands.ledger_run import judge_text
-    from gyrecheck.model.finding import State
+    from gyrecheck.model.finding import Severity, State
     from gyrecheck.rulebook.codes import load_codes
 
     topology = sample.topology.value if sample.topology else ""
-    judged = judge_text(sample.text, load_codes(), topology=topology, name=sample.file or "run.log")
+    if "--compare" in sample.args:
+        verdicts = _compared_sample(sample.text)
+    else:
+        verdicts = judge_text(sample.text, load_codes(), topology=topology, name=sample.file or "run.log").verdicts
     found: set[tuple[str, int]] = set()
-    for verdict in judged.verdicts:
-        if verdict.state is State.BROKEN:
+    for verdict in verdicts:
+        if verdict.state is State.BROKEN or (verdict.state is State.HOLDS and verdict.severity is Severity.NOTE):
             found.add((verdict.code, verdict.first.line if verdict.first else 0))
             found.update((verdict.code, evidence.line) for evidence in verdict.evidence)
     return tuple(sorted(found))
+
+
+def _compared_sample(text: str) -> tuple[Verdict, ...]:
+    import tempfile
+
+    from gyrecheck.commands.ledger_run import Request, compared
+    from gyrecheck.rulebook.codes import load_codes
+
+    with tempfile.TemporaryDirectory() as folder:
+        paths = tuple(f"{folder}/{name}.log" for name in "ab")
+        for path, part in zip(paths, text.split("--- other run\n"), strict=True):
+            Path(path).write_text(part, encoding="utf-8")
+        return compared(Request(paths), load_codes()).verdicts
 
 
 def _mapping(text: str) -> tuple[str, str]:
