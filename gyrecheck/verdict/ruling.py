@@ -76,6 +76,8 @@ class Docket:
         severity = self.rules.severity(code)
         if severity is Severity.OFF:
             return
+        if state is State.UNDECIDED and at_most is None:
+            at_most = Severity.WARNING  # an open question is never an error
         if at_most is not None and severity.rank > at_most.rank:
             severity = at_most
         known = self.rules.codes.get(code)
