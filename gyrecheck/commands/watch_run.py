@@ -16,13 +16,15 @@ import typer
 
 from gyrecheck.commands.options import ColorWhen, UndecidedAs, finish, write_stdout
 from gyrecheck.model.errors import ExitCode, GyreError
-from gyrecheck.model.finding import Report, Severity, State
+from gyrecheck.model.finding import Report, Severity, State, Verdict
 from gyrecheck.rulebook.codes import Code
 
 if TYPE_CHECKING:
+    from gyrecheck.model.live import HookedRun
     from gyrecheck.screen.feed import RunFeed
     from gyrecheck.screen.replay import ReplayFeed
     from gyrecheck.screen.view import View
+    from gyrecheck.verdict.judge import Judgement
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,26 @@ class Alerts:
             typer.echo(f"note: --on-breach could not run: {error}", err=True)
 
 
+class HookedJudge:
+    """The report of `gyrecheck run` over a run that goes on. What the program printed is read anew only now and then: it may be large."""
+
+    def __init__(self, look: Look, clock: Callable[[], float] = time.monotonic) -> None:
+        self._look, self._clock = look, clock
+        self._due, self._printed = -1e18, tuple[Verdict, ...]()
+
+    def __call__(self, run: HookedRun, judge_logs: Callable[[str], Judgement | None]) -> Report:
+        """All verdicts over counters, events and output."""
+        from gyrecheck.commands.run_report import judge_hook, judge_printed, report_of
+
+        look = self._look
+        live = judge_hook(run, topology=look.topology, chosen=look.chosen, extra=look.extra)
+        began = self._clock()
+        if began >= self._due:
+            self._printed = judge_printed(Path(run.folder), topology=live.topology, chosen=look.chosen, extra=look.extra)
+            self._due = self._clock() + max(2.0, 30 * (self._clock() - began))
+        return report_of("watch", look.targets, live, judge_logs(live.topology), self._printed)
+
+
 def feed_of(look: Look) -> RunFeed | ReplayFeed:
     """The feed that the options describe."""
     from gyrecheck.screen.feed import RunFeed
@@ -110,6 +132,7 @@ def feed_of(look: Look) -> RunFeed | ReplayFeed:
         chosen=look.chosen,
         max_age=look.max_age,
         pid=look.pid,
+        hook_judge=HookedJudge(look),
     )
     if look.replay is None:
         return feed
@@ -122,6 +145,12 @@ def report_now(look: Look) -> Report:
     """The ledger's report on what is there now: the very same function that `gyrecheck ledger` calls."""
     from gyrecheck.commands.ledger_run import Request, ledger_of
 
+    if len(look.targets) == 1 and any(Path(look.targets[0]).glob("*.shard")):
+        from gyrecheck.commands.run_report import recorded
+
+        found = recorded("watch", Path(look.targets[0]), topology=look.topology, chosen=look.chosen, extra=look.extra)
+        if found is not None:
+            return found
     request = Request(
         look.targets,
         format=look.format,

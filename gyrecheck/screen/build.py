@@ -10,6 +10,7 @@ from gyrecheck.model.events import Unit
 from gyrecheck.model.finding import First, State, Verdict
 from gyrecheck.model.folder import FolderBalance
 from gyrecheck.model.snapshot import Series, Snapshot
+from gyrecheck.screen.hooked import HookFigures
 from gyrecheck.screen.view import AgeRow, BalanceRow, CounterRow, ProcessRow, RunState, SeriesView, View
 from gyrecheck.verdict.flows import Flow
 from gyrecheck.verdict.judge import Judgement
@@ -64,33 +65,39 @@ class Circumstances:
     alive: dict[int, bool] | None = None
     """Whether the pids of this host still run, as far as it could be told."""
     handoff: tuple[tuple[str, str], ...] = ()
+    hook: HookFigures | None = None
+    """Rows from counter shards, where there are some."""
 
 
 def build_view(snapshot: Snapshot, judged: Judgement, around: Circumstances, folder: FolderBalance | None = None) -> View:
     """One picture of the run."""
     run = judged.run
+    hook = around.hook or HookFigures()
+    known = {row.name for row in hook.counters}
+    unjudged = "not judged" if around.topology == "synchronous" or around.state == "ended" else "waiting"
     coupling = next((v for v in judged.verdicts if v.code == "GYR501"), None)
     return View(
         run=around.run,
         topology=around.topology,
         state=around.state,
         note=around.note,
-        seconds=snapshot.seconds,
+        seconds=snapshot.seconds if hook.seconds is None else hook.seconds,
         age=around.age,
-        counters=counters(judged),
-        versions=versions(snapshot),
-        coupling=coupling_rows(judged),
-        coupling_state=_word(coupling) if coupling else "waiting" if run.flow("sample_call") else "not logged",
+        counters=(*hook.counters, *(row for row in counters(judged) if row.name not in known)),
+        versions=hook.versions or versions(snapshot),
+        coupling=coupling_rows(judged, hook),
+        coupling_recent=hook.coupling_recent,
+        coupling_state=_word(coupling) if coupling else unjudged if run.flow("sample_call") or known else "not logged",
         balance=balance_rows(judged, folder),
         balance_unit=judged.accounts[0].unit.value if judged.accounts and judged.accounts[0].unit is not Unit.SAMPLE else "",
         balance_state=balance_state(judged.verdicts),
         ages=ages(snapshot, judged, folder),
         ages_note=ages_note(judged.verdicts, snapshot),
-        handoff=around.handoff,
+        handoff=(*hook.handoff, *around.handoff),
         ladder=next((v.steps for v in judged.verdicts if v.steps), ()),
         ladder_note=next((v.message for v in judged.verdicts if v.steps and v.state is State.BROKEN), ""),
-        processes=processes(snapshot, around),
-        processes_note=judged.layout.sentence,
+        processes=hook.processes or processes(snapshot, around),
+        processes_note="" if hook.processes else judged.layout.sentence,
         verdicts=judged.verdicts,
         not_judged=judged.not_judged,
         waiting_for=around.waiting_for,
@@ -98,8 +105,8 @@ def build_view(snapshot: Snapshot, judged: Judgement, around: Circumstances, fol
         lines=sum(f.lines for f in snapshot.files),
         not_understood=around.not_understood,
         unknown_lines=around.unknown_lines,
-        gaps=around.gaps,
-        series=plotted(snapshot, judged),
+        gaps=(*around.gaps, *hook.problems),
+        series=(*hook.series, *plotted(snapshot, judged)),
         command=around.command,
     )
 
@@ -156,11 +163,17 @@ def versions(snapshot: Snapshot) -> tuple[tuple[str, str], ...]:
     return tuple(out)
 
 
-def coupling_rows(judged: Judgement) -> tuple[tuple[str, str], ...]:
+def coupling_rows(judged: Judgement, hook: HookFigures) -> tuple[tuple[str, str], ...]:
     """Calls of both sides and their ratio."""
     run = judged.run
     samples, updates = run.flow("sample_call"), run.flow("update_call")
-    rows = []
+    rows: list[tuple[str, str]] = []
+    counted = {row.name: row.total for row in hook.counters}
+    if counted:
+        rows = [(name, f"{counted[name]:,.0f}") for name in ("sample calls", "update calls") if name in counted]
+        if counted.get("update calls"):
+            rows.append(("ratio", f"{counted.get('sample calls', 0) / counted['update calls']:.3g} : 1"))
+        return tuple(rows)
     if samples is not None:
         rows.append(("sample calls", f"{samples.last:,.0f}"))
     if updates is not None:

@@ -17,11 +17,13 @@ from gyrecheck.model.folder import FolderBalance
 from gyrecheck.model.snapshot import FileSeen, Snapshot
 from gyrecheck.rulebook.codes import Code
 from gyrecheck.screen.build import Circumstances, build_view
+from gyrecheck.screen.hooked import AFTER, HookedLook, HookJudge
 from gyrecheck.screen.view import RunState, View
 from gyrecheck.stream.follow import Change, Follower, Lines
 from gyrecheck.stream.logs import Ask, OpenLog, open_log
 from gyrecheck.stream.open_log import LogFile
 from gyrecheck.stream.run_folder import is_run_folder, read_run_folder
+from gyrecheck.stream.shard_follow import OUTPUTS, is_hooked
 from gyrecheck.verdict.folder import with_folder
 from gyrecheck.verdict.judge import Judgement, judge
 from gyrecheck.verdict.tally import Tally
@@ -44,6 +46,8 @@ class RunFeed:
     chosen: frozenset[str] | None = None
     max_age: float | None = None
     pid: int | None = None
+    hook_judge: HookJudge | None = None
+    """How a folder of counter shards is judged; without it such a folder is read for its logs alone."""
     tally: Tally = field(default_factory=Tally)
     snapshot: Snapshot = field(default_factory=Snapshot)
     judged: Judgement | None = None
@@ -59,11 +63,17 @@ class RunFeed:
     _seen_bytes: dict[str, int] = field(default_factory=dict)
     _missing_since: float | None = None
     _seen_alive: set[int] = field(default_factory=set)
+    _hook: HookedLook | None = None
+    _found_topology: str = ""
+    _timed: dict[str, int] = field(default_factory=dict)
 
     def poll(self) -> View:
         """Read what is new and judge the run as far as it is known."""
+        if self._hook is None and self.hook_judge is not None and len(self.targets) == 1 and is_hooked(Path(self.targets[0])):
+            self._hook = HookedLook(Path(self.targets[0]), alive)
+            self._start(Tally(AFTER))
         if self._follower is None:
-            self._follower = Follower(self.targets)
+            self._follower = Follower(self._logs_wanted())
         fresh: list[Reading] = []
         again = True
         while again:
@@ -85,15 +95,38 @@ class RunFeed:
             self._last_data = time.monotonic()
         for log in self._logs.values():
             self.tally.saw(self._note(log))
-        looked = self._look_at_folder()
+        self.tally.ordered = self._ordered()
+        looked = self._hook.poll() if self._hook is not None else self._look_at_folder()
+        if looked and self._hook is not None:
+            self._last_data = time.monotonic()
         if fresh or looked or self.judged is None:
             self.snapshot = self.tally.snapshot()
-            self.judged = judge(self.snapshot, self.codes, topology=self.topology, chosen=self.chosen, max_age=self.max_age)
+            self.judged = self._judge_hooked() if self._hook is not None else self._judge(self.topology)
             if self.folder is not None:
                 self.judged = with_folder(self.judged, self.folder, self.codes, self.topology, self.chosen)
             if self._gaps:
                 self.judged = replace(self.judged, verdicts=tuple(self._doubted(v) for v in self.judged.verdicts))
         return build_view(self.snapshot, self.judged, self._circumstances(), self.folder)
+
+    def _judge(self, topology: str) -> Judgement:
+        return judge(self.snapshot, self.codes, topology=topology, chosen=self.chosen, max_age=self.max_age)
+
+    def _judge_hooked(self) -> Judgement:
+        """The joined report of `run` as a judgement, over all that the shards and the output say now."""
+        hook, judge_all = self._hook, self.hook_judge
+        if hook is None or hook.run is None or judge_all is None:
+            return Judgement((), (), (), (judged := judge(Snapshot(), self.codes, chosen=frozenset())).layout, judged.run)
+        self.snapshot = hook.snapshot(self.snapshot)
+        known: list[Judgement] = []
+
+        def logs(topology: str) -> Judgement | None:
+            known.append(judge(self.snapshot, self.codes, topology=topology, chosen=self.chosen))
+            return known[-1] if self.snapshot.readings else None
+
+        report = judge_all(hook.run, logs)
+        self._found_topology = report.topology
+        base = known[-1] if known else self._judge(report.topology)
+        return replace(base, verdicts=report.verdicts, not_judged=report.not_judged)
 
     def _doubted(self, verdict: Verdict) -> Verdict:
         """Where lines may be missing, a balance of log lines can neither hold nor break for certain."""
@@ -106,6 +139,25 @@ class RunFeed:
         """Stop following."""
         if self._follower is not None:
             self._follower.close()
+        if self._hook is not None:
+            self._hook.shards.close()
+
+    def _logs_wanted(self) -> tuple[str, ...]:
+        if self._hook is not None:
+            return tuple(f"{self.targets[0]}/{name}" for name in OUTPUTS)
+        return self.targets
+
+    def _start(self, tally: Tally) -> None:
+        """Read everything from its beginning again."""
+        if self._follower is not None:
+            self._follower.close()
+        self.tally, self._logs, self._seen_bytes, self._timed = tally, {}, {}, {}
+        self._unknown, self._not_understood, self._follower = [], 0, None
+
+    def _ordered(self) -> bool:
+        """Whether all readings stand in one order: one log, a rotated set, or times in every log that was understood."""
+        logs = [log for log in self._logs.values() if log.readings]
+        return len(self._logs) <= 1 or all(2 * self._timed.get(log.log.path, 0) >= log.readings for log in logs)
 
     @property
     def ended(self) -> bool:
@@ -140,15 +192,14 @@ class RunFeed:
         self._seen_bytes[lines.path] = seen + len(lines.data)
         found = log.scan.feed(lines.data)
         log.readings += len(found)
+        self._timed[lines.path] = self._timed.get(lines.path, 0) + sum(reading.time is not None for reading in found)
         self._note_unknown(lines, found)
         return found
 
     def _begin_again(self) -> list[Reading]:
         """A file's format became clear only now: what was read of it generically is read anew, and so is everything else."""
-        self.close()
-        self.tally, self._logs, self._seen_bytes = Tally(), {}, {}
-        self._unknown, self._not_understood = [], 0
-        self._follower = Follower(self.targets)
+        self._start(Tally(AFTER) if self._hook is not None else Tally())
+        self._follower = Follower(self._logs_wanted())
         return [reading for item in self._follower.poll() if isinstance(item, Lines) for reading in self._read(item)]
 
     def _note_unknown(self, lines: Lines, found: list[Reading]) -> None:
@@ -184,13 +235,15 @@ class RunFeed:
 
     def _circumstances(self) -> Circumstances:
         files = tuple(self._logs)
+        hook = self._hook.figures() if self._hook is not None else None
         missing = [t for t in self.targets if not Path(t).exists()]
-        state: RunState = "live" if self.snapshot.series else "waiting"
+        begun = bool(self.snapshot.series) or (hook is not None and any(row.total for row in hook.counters))
+        state: RunState = "live" if begun else "waiting"
         age = None if self._last_data is None else time.monotonic() - self._last_data
         note = " + ".join(self.targets)
-        if self.snapshot.series and self.ended:
+        if begun and (self.ended or (hook is not None and hook.ended)):
             state = "ended"
-        elif self.snapshot.series and missing and len(missing) == len(self.targets):
+        elif begun and missing and len(missing) == len(self.targets):
             state = "disconnected"
             self._missing_since = self._missing_since or time.monotonic()
             note = f"disconnected {time.monotonic() - self._missing_since:.0f} s ago, last figures kept"
@@ -199,7 +252,7 @@ class RunFeed:
         run = self.snapshot.run_id or Path(self.targets[0]).name
         return Circumstances(
             run=run,
-            topology=self.topology,
+            topology=self.topology or self._found_topology,
             state=state,
             note=note,
             now=time.time() if state != "ended" else None,
@@ -208,10 +261,11 @@ class RunFeed:
             gaps=tuple(self._gaps),
             unknown_lines=tuple(self._unknown),
             not_understood=self._not_understood,
-            waiting_for=() if self.snapshot.series else self._waiting(),
+            waiting_for=() if begun else self._waiting(),
             command="gyrecheck watch --once " + " ".join(self.targets),
             alive=self._alive(),
             handoff=self._handoff(),
+            hook=hook,
         )
 
     def _waiting(self) -> tuple[str, ...]:

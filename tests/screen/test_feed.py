@@ -44,7 +44,7 @@ def test_a_log_that_grows_is_judged_like_the_whole_log(log, tmp_path):
 
 
 def test_the_picture_holds_the_engines_numbers(tmp_path):
-    """sampled 96 = taken 64 + stale 16 + left 16: every term and the residual 0 are in the view."""
+    """Sampled 96 = taken 64 + stale 16 + left 16: every term and the residual 0 are in the view."""
     log = tmp_path / "a.log"
     log.write_text("".join(f"sampled_total={32 * i} taken_total={22 * i} dropped_stale_total={5 * i} buffer_left={5 * i}\n" for i in (1, 2, 3)))
     feed = RunFeed((str(log),), load_codes())
@@ -210,8 +210,8 @@ def test_nothing_to_watch_is_one_sentence(tmp_path):
 
 def test_prometheus_text_has_the_counters():
     """The exposition names counters with `_total` and carries the view's numbers."""
-    from prometheus_client import CollectorRegistry, generate_latest
     from pictures import HEALTHY
+    from prometheus_client import CollectorRegistry, generate_latest
 
     from gyrecheck.screen.prometheus import ViewCollector
 
