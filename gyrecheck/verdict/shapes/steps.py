@@ -11,7 +11,8 @@ from gyrecheck.program.flow import prefixes
 from gyrecheck.program.program import Program, readable
 
 CLEAR, BACK, STEP, SCHEDULE = "optimizer.zero_grad", "loss.backward", "optimizer.step", "scheduler.step"
-_ROLES = (CLEAR, BACK, STEP, "scaler.step", SCHEDULE)
+CLIP = "grad.clip"
+_ROLES = (CLEAR, BACK, STEP, "scaler.step", SCHEDULE, CLIP)
 _DEEP = 4
 
 

@@ -17,9 +17,11 @@ from gyrecheck.verdict.shapes.pure_sides import pure_sides
 from gyrecheck.verdict.shapes.record_fields import record_fields
 from gyrecheck.verdict.shapes.recorded_forward import recorded_forward
 from gyrecheck.verdict.shapes.sampler_log import sampler_log
+from gyrecheck.verdict.shapes.remade import remade
 from gyrecheck.verdict.shapes.schedule import schedule
 from gyrecheck.verdict.shapes.shared_model import shared_model
 from gyrecheck.verdict.shapes.standalone import standalone
+from gyrecheck.verdict.shapes.step_order import step_order
 from gyrecheck.verdict.shapes.suspect import Suspect
 from gyrecheck.verdict.shapes.swallowed import swallowed
 from gyrecheck.verdict.shapes.version_tag import version_tag
@@ -33,6 +35,8 @@ SHAPES: tuple[Shape, ...] = (
     recorded_forward,
     act_mode,
     gradient_rhythm,
+    step_order,
+    remade,
     empty_update,
     schedule,
     shared_model,
