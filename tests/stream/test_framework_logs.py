@@ -17,7 +17,7 @@ from gyrecheck.verdict.judge import Judgement
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "fixtures" / "logs" / "frameworks"))
 
-from generate import LOGS, log_of  # noqa: E402
+from generate import LOGS, log_of
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,7 @@ SOUND = {
     "rllib_console": Balance(HOLDS, "unaccounted", 0, 16 * 4000),
     "di_engine": Balance(HOLDS, "unaccounted", 0, 40 * 640),
     "trl_async_grpo": Balance(OPEN, "taken", 40 * 32 - 10 - 11, 40 * 32),  # 10 stale, 11 queued
+    "verl_file": Balance(OPEN, "taken", 220 * 16, 24 + 220 * 16 + 44),  # 24 queued, 44 overflowed
     "prime_rl_metrics": Balance(OPEN, "taken", 120 * 141 - 24 * 6, 120 * 141),
     "areal": Balance(OPEN, "taken", 40 * 17 - 40 - 64, 40 * 17),  # 40 rejected, 64 running
     "prime_rl": Balance(OPEN, "sampled"),
@@ -82,6 +83,7 @@ BROKEN = {
     "rllib_console": Fault("GYR507", "unaccounted", 4000, "num_env_steps_sampled: 36000", 1),
     "di_engine": Fault("GYR507", "unaccounted", 100, f" {25 * 576 - 100}.000000 |"),
     "trl_async_grpo": Fault("GYR511", "dropped_stale_share", 0.6578, "dropping stale sample"),  # (2 + 30 x 28) / 1280
+    "verl_file": Fault("GYR416", "data/fully_async/trajectory_staleness/mean", 55.5, 'trajectory_staleness/mean": 2.0'),
     "prime_rl": Fault("GYR404", "off_policy", 11, "Step 30 |"),
     "prime_rl_metrics": Fault("GYR416", "off_policy/mean", 30.5, '"off_policy/mean": 2.5'),  # above 1.125 + 1 first there
     "areal": Fault("GYR416", "ppo_actor/update/version_stats/sample_staleness_theta_avg", 21, "theta_avg \u2502 3.0000e+00"),
@@ -89,7 +91,7 @@ BROKEN = {
     "miles": Fault("GYR404", "rollout/fully_async/max_staleness", 6, " perf 40: "),
     "skyrl": Fault("GYR404", "async/staleness_violation_count", 10, "'async/staleness_violation_count': "),
     "open_instruct": Fault("GYR404", "num_steps_off_policy", 9.5, "num_steps_off_policy: 9.50"),
-    "verl": Fault("GYR517", "actor/lr", 0, " - training/global_step:60 "),
+    "verl": Fault("GYR517", "actor_lr", 0, " - training/global_step:60 "),
     "verl_one_step_off": Fault("GYR417", "training/rollout_probs_diff_mean", 0.083, "training/rollout_probs_diff_mean:"),
     "verl_v1_async": Fault("GYR416", "training/off_policy/trajectory_staleness/mean", 41, "trajectory_staleness/mean:np.float64(3)"),
     "trl_grpo": Fault("GYR516", "frac_reward_zero_std", 1, "'epoch': '1.41'"),
@@ -156,6 +158,23 @@ def test_broken_log(name: str) -> None:
     assert start <= verdict.first.line <= start + expected.span
 
 
-def test_every_other_format_stays_silent() -> None:
-    """What cannot be broken in a log's own words is a list that is known: those logs count steps and returns only."""
+@pytest.mark.parametrize(
+    ("line", "steps"),
+    [
+        (
+            "(TaskRunner pid=87031) step:{} - actor/entropy_loss:0.317 - actor/pg_loss:0.000 - actor/grad_norm:0.000 - actor/lr:0.000 - timing_s/update_actor:29.641",
+            40,
+        ),
+        ("(skyrl_entrypoint pid=9) {{'async/staleness_mean': '0.8125', 'policy/policy_lr': '0.0000', 'trainer/global_step': {}}}", 40),
+    ],
+    ids=["verl", "skyrl"],
+)
+def test_small_rates_that_were_rounded_to_zero(line: str, steps: int) -> None:
+    """A framework that prints three or four decimals shows a small learning rate as 0, which is no learning rate of 0."""
+    judged = judge_text("".join(line.format(step) + "\n" for step in range(steps)), load_codes())
+    assert _verdicts(judged, State.BROKEN) == {}
+
+
+def test_logs_in_which_no_fault_can_show() -> None:
+    """The logs in which no fault can show are known: they count steps and returns only."""
     assert set(LOGS) - set(BROKEN) == {"cleanrl", "rsl_rl", "tianshou", "skrl", "spinningup"}
