@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import gc
-import marshal
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from gyrecheck.commands.lint_rules import Rules, load_rules
 from gyrecheck.model.facts import Module, Unreadable
 from gyrecheck.model.finding import Finding, Scalar, Severity, Topology, fingerprint
-from gyrecheck.rulebook.codes import Code, load_codes
-from gyrecheck.rulebook.lexicon import Lexicon, from_plain, load_lexicon, to_plain
-from gyrecheck.rulebook.lint_words import LintWords, WordFile, load_lint_words
-from gyrecheck.rulebook.locate_rules import rule_file, rule_files
-from gyrecheck.rulebook.regions import Region, RegionNames, load_regions
+from gyrecheck.rulebook.codes import Code
 from gyrecheck.source.cache import Cache, digest
-from gyrecheck.source.collect import Text, collect
-from gyrecheck.source.read import decode
+from gyrecheck.source.collect import Text, gather
 
 if TYPE_CHECKING:
     from gyrecheck.program.program import Program
     from gyrecheck.program.topology import Layout
 
-NO_CODES: frozenset[str] = frozenset()
+__all__ = ["Judged", "Rules", "Timer", "judge_modules", "judge_texts", "load_rules", "unparsable"]
 
 
 class Judged(msgspec.Struct, frozen=True):
@@ -47,15 +41,15 @@ class Judged(msgspec.Struct, frozen=True):
     duties: tuple[tuple[Scalar, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """The rule files a run needs, compiled."""
+Quote = tuple[str, int, str]
+"""Path, line, and what stands there."""
 
-    lexicon: Lexicon
-    regions: RegionNames
-    codes: dict[str, Code]
-    words: LintWords
-    stamp: str
+
+class Alike(msgspec.Struct, frozen=True):
+    """A result for every tree with these facts, as long as the quoted lines read the same: what differs is comments and blanks."""
+
+    judged: Judged
+    quotes: tuple[Quote, ...]
 
 
 @dataclass(slots=True)
@@ -72,66 +66,55 @@ class Timer:
         self._last = now
 
 
-def load_rules(cache: Cache, extra: Path | None = None) -> Rules:
-    """Lexicon, regions and codes (without their samples), from the cache when no rule file has changed.
-
-    Raises:
-        RuleError: a rule file does not load.
-    """
-    files = [
-        rule_file("roles.toml"),
-        rule_file("regions.toml"),
-        rule_file("lint.toml"),
-        *rule_files("vocabulary", extra),
-        *rule_files("codes", extra),
-    ]
-    stamp = digest(*(part for path in files for part in (str(path).encode(), path.read_bytes())))
-    kept = cache.load("rules", stamp)
-    if kept is not None:
-        try:
-            plain = marshal.loads(kept)  # noqa: S302 - our own folder; a torn entry raises and is a miss
-            codes = msgspec.convert(plain["codes"], dict[str, Code])
-            regions = RegionNames(msgspec.convert(plain["regions"], dict[str, Region]))
-            words = LintWords(msgspec.convert(plain["words"], WordFile))
-            return Rules(from_plain(plain["lexicon"]), regions, codes, words, stamp)
-        except (ValueError, EOFError, TypeError, KeyError, msgspec.ValidationError):
-            pass
-    lexicon, regions, words = load_lexicon(extra), load_regions(), load_lint_words()
-    codes = {number: _bare(code) for number, code in load_codes(extra).items()}
-    plain = {"lexicon": to_plain(lexicon), "regions": msgspec.to_builtins(regions.table), "codes": msgspec.to_builtins(codes)}
-    plain["words"] = msgspec.to_builtins(words.file)
-    cache.save("rules", stamp, marshal.dumps(plain))
-    return Rules(lexicon, regions, codes, words, stamp)
-
-
-def _bare(code: Code) -> Code:
-    from dataclasses import replace
-
-    return replace(code, samples=())
-
-
 def judge_texts(
     texts: tuple[Text, ...], rules: Rules, cache: Cache, *, declared: Topology | None = None, jobs: int = 0, timer: Timer | None = None
 ) -> Judged:
     """The result for these texts; known results come from the cache without parsing or analysing anything."""
     timer = timer or Timer()
-    name = digest(
-        rules.stamp.encode(),
-        str(declared and declared.value).encode(),
-        *(p for t in texts for p in (t.file.shown.encode(), t.content.encode())),
-    )
+    rule = (rules.stamp.encode(), str(declared and declared.value).encode())
+    name = digest(*rule, *(p for t in texts for p in (t.file.shown.encode(), t.content.encode())))
     kept = cache.load("results", name)
     if kept is not None:
         try:
             return msgspec.msgpack.decode(kept, type=Judged)
         except msgspec.DecodeError:
             pass
-    modules, unreadable = collect(texts, cache, jobs)
+    facts = gather(texts, cache, jobs)
     timer.mark("facts")
     data = {t.file.shown: t.data for t in texts}
-    judged = judge_modules(modules, unreadable, rules, data, declared=declared, timer=timer)
+    lines = Lines(data)
+    alike = (
+        digest(*rule, *(p for t, m in zip(texts, facts.marks, strict=True) for p in (t.file.shown.encode(), m.encode())))
+        if facts.marks
+        else ""
+    )
+    judged = _quoted_anew(cache.load("alike", alike), lines, sum(facts.lines)) if alike else None
+    if judged is None:
+        modules, unreadable = facts.all()
+        judged = judge_modules(modules, unreadable, rules, data, declared=declared, timer=timer)
+        if alike:
+            cache.save("alike", alike, msgspec.msgpack.encode(Alike(judged, _quotes(judged.findings, lines))))
     cache.save("results", name, msgspec.msgpack.encode(judged))
     return judged
+
+
+def _quotes(findings: tuple[Finding, ...], lines: Lines) -> tuple[Quote, ...]:
+    """Every source line that findings show, or whose characters they count."""
+    places = {(f.path, n) for f in findings for n in (f.line, f.end_line)} | {(e.path, e.line) for f in findings for e in f.evidence}
+    return tuple((path, line, lines.text(path, line)) for path, line in sorted(places))
+
+
+def _quoted_anew(kept: bytes | None, lines: Lines, count: int) -> Judged | None:
+    """A result of files with the same facts, when the lines it shows are the same, too."""
+    if kept is None:
+        return None
+    try:
+        found = msgspec.msgpack.decode(kept, type=Alike)
+    except msgspec.DecodeError:
+        return None
+    if any(lines.text(path, line) != text for path, line, text in found.quotes):
+        return None
+    return msgspec.structs.replace(found.judged, lines=count)
 
 
 def judge_modules(
@@ -156,7 +139,7 @@ def judge_modules(
         timer.mark("program")
         laid = layout(program, declared)
         timer.mark("topology")
-        findings = judge(program, laid, rules.codes, _Lines(data))
+        findings = judge(program, laid, rules.codes, Lines(data))
         timer.mark("verdict")
     finally:
         if was:
@@ -200,7 +183,7 @@ def _duties(program: Program, laid: Layout) -> tuple[tuple[Scalar, ...], ...]:
     return tuple(rows)
 
 
-class _Lines:
+class Lines:
     """A file's lines, decoded when first asked for."""
 
     def __init__(self, data: dict[str, bytes]) -> None:
@@ -209,8 +192,15 @@ class _Lines:
 
     def __call__(self, path: str) -> list[str]:
         if path not in self._lines:
+            from gyrecheck.source.read import decode
+
             try:
                 self._lines[path] = decode(self._data.get(path, b"")).split("\n")
             except (SyntaxError, UnicodeDecodeError, LookupError):
                 self._lines[path] = []
         return self._lines[path]
+
+    def text(self, path: str, line: int) -> str:
+        """One line without its end; empty where there is none."""
+        held = self(path)
+        return held[line - 1].rstrip("\r\n") if 0 < line <= len(held) else ""

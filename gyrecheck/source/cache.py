@@ -1,4 +1,4 @@
-"""What was read before: facts by content hash, whole results by the hash of everything that made them.
+"""What was found out before: compiled rules and whole results, by the hash of everything that made them; `fact_store` keeps facts.
 
 Entries are named by what they depend on (bytes, Python version, this code), written beside and renamed, so any number of processes
 may share one folder and a torn or foreign entry is merely a miss. The cache is only ever a shortcut: losing it changes nothing.
@@ -12,14 +12,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-import msgspec
-
 from gyrecheck import __version__
-from gyrecheck.model.facts import Module
-
-_MODULE = msgspec.msgpack.Decoder(Module)
-_ENCODE = msgspec.msgpack.Encoder()
-
 
 _MADE_BY = (
     "model/facts.py",
@@ -31,6 +24,7 @@ _MADE_BY = (
     "rulebook/codes.py",
     "verdict/static.py",
     "commands/lint_check.py",
+    "commands/lint_rules.py",
 )
 """Beside `source`, `program` and the shapes: the code that a kept result depends on."""
 
@@ -71,34 +65,10 @@ class Cache:
         self.folder = folder
         self._stamp = digest(code_stamp().encode())[:8]
 
-    def module(self, content: str, path: str) -> Module | None:
-        """The facts of the file whose bytes hash to `content`, under the name `path`."""
-        data = self.load("facts", content)
-        if data is None:
-            return None
-        try:
-            return _MODULE.decode(data)._replace(path=path)
-        except (msgspec.DecodeError, ValueError):
-            return None
-
-    def keep_module(self, content: str, module: Module) -> None:
-        """Keep a file's facts. Written in place: the bytes follow from the name, and a torn entry does not decode, so it is a miss."""
-        if self.folder is None:
-            return
-        folder, data = f"{self.folder}/facts-{self._stamp}/{content[:2]}", _ENCODE.encode(module)
-        try:
-            try:
-                self._write(f"{folder}/{content[2:]}", data)
-            except FileNotFoundError:
-                os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - strings: hundreds of files in one run
-                self._write(f"{folder}/{content[2:]}", data)
-        except OSError:
-            self.folder = None
-
-    @staticmethod
-    def _write(place: str, data: bytes) -> None:
-        with os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644), "wb", buffering=0) as file:
-            file.write(data)
+    @property
+    def facts(self) -> Path | None:
+        """Where facts of this very code are kept."""
+        return None if self.folder is None else self.folder / f"facts-{self._stamp}"
 
     def load(self, kind: str, name: str) -> bytes | None:
         """An entry's bytes, or None."""

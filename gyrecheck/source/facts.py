@@ -32,7 +32,7 @@ class _Pass(Expressions):
             self.statements[ast.TryStar] = self._try
 
     def module(self, tree: ast.Module, path: str, lines: int) -> Module:
-        self._open("<module>", "", -1, 1, 0, lines)
+        self._open("<module>", "", -1, 1, 0, (tree.body[-1].end_lineno or 1) if tree.body else 1)
         self._body(tree.body)
         self._close((), (), "", is_async=False)
         return Module(path, tuple(f for f in self.functions if f is not None), tuple(self.classes), tuple(self.imports), lines)

@@ -9,7 +9,8 @@ import pytest
 from gyrecheck.model.errors import GyreError
 from gyrecheck.model.facts import Module
 from gyrecheck.source.cache import Cache, digest
-from gyrecheck.source.collect import collect, read_texts
+from gyrecheck.source.collect import collect, gather, read_texts
+from gyrecheck.source.fact_store import FactStore, Row, module_of, row_of
 from gyrecheck.source.files import find_files
 from gyrecheck.source.read import read_source
 
@@ -20,17 +21,45 @@ def test_facts_come_back_whole(tmp_path: Path) -> None:
     """What is kept is what was read, under the name that is asked for."""
     module = read_source(TEXT, "a.py")
     assert isinstance(module, Module)
-    cache = Cache(tmp_path)
-    cache.keep_module(digest(TEXT), module)
-    assert cache.module(digest(TEXT), "b.py") == module._replace(path="b.py")
-    assert cache.module(digest(b"other"), "a.py") is None
+    store = FactStore(tmp_path)
+    store.keep([row_of(digest(TEXT), module)])
+    kept = store.data([digest(TEXT), digest(b"other")])
+    assert list(kept) == [digest(TEXT)]
+    assert module_of(kept[digest(TEXT)], "b.py", 3) == module._replace(path="b.py")
 
 
 def test_torn_entry_is_a_miss(tmp_path: Path) -> None:
-    """Half an entry, or one of another kind, is read as nothing."""
-    cache = Cache(tmp_path)
-    cache.save("facts", digest(TEXT), b"\x93half")
-    assert cache.module(digest(TEXT), "a.py") is None
+    """Half an entry is read as nothing, and so is a database that is none; the next run starts it anew."""
+    store = FactStore(tmp_path)
+    store.keep([Row(digest(TEXT), "mark", 3, b"\x93half")])
+    assert module_of(store.data([digest(TEXT)])[digest(TEXT)], "a.py", 3) is None
+    (tmp_path / "facts.sqlite").write_bytes(b"no database" * 1000)
+    assert store.marks([digest(TEXT)]) == {}
+    store.keep([Row(digest(TEXT), "mark", 3, b"")])
+    assert store.marks([digest(TEXT)]) == {digest(TEXT): ("mark", 3)}
+
+
+def test_what_is_the_same_has_one_mark(tmp_path: Path) -> None:
+    """A comment or a blank at the end changes no mark, a moved or changed statement does."""
+
+    def marks(text: bytes) -> tuple[str, ...]:
+        (tmp_path / "a.py").write_bytes(text)
+        return gather(read_texts(find_files((tmp_path / "a.py",)))[0], Cache(tmp_path / "cache"), jobs=1).marks
+
+    assert marks(TEXT) == marks(TEXT + b"\n\n# a word\n")
+    assert marks(TEXT) != marks(b"\n" + TEXT)
+    assert marks(TEXT) != marks(TEXT.replace(b"step", b"walk"))
+
+
+def test_lost_facts_are_read_again(tmp_path: Path) -> None:
+    """A folder emptied between two questions costs time, nothing else."""
+    (tmp_path / "a.py").write_bytes(TEXT)
+    texts, _ = read_texts(find_files((tmp_path / "a.py",)))
+    first = collect(texts, Cache(tmp_path / "cache"), jobs=1)
+    known = gather(texts, Cache(tmp_path / "cache"), jobs=1)
+    assert known.found == {}
+    next((tmp_path / "cache").rglob("facts.sqlite")).unlink()
+    assert known.all() == first
 
 
 def test_unwritable_folder_is_no_error(tmp_path: Path) -> None:
