@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 
 class Unit(str, Enum):
@@ -76,8 +77,7 @@ class Key:
     """False when the term was understood from the name alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """All that one line said: values that belong to one moment, so that they may be balanced against each other.
 
     `line` is 1-based; `offset` counts bytes of the decompressed text; `time` is seconds since the epoch, or since midnight or the

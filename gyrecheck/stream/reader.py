@@ -14,6 +14,7 @@ from gyrecheck.rulebook.aliases import Aliases, load_aliases
 from gyrecheck.rulebook.log_formats import KeyRule, LineRule, LogFormat, load_terms
 from gyrecheck.stream.cells import NO_DIGITS, bounded, boxed, flattened, folded, head_of
 from gyrecheck.stream.phrases import NUMBER, Plan, number, numbers, plan, prepared
+from gyrecheck.stream.probe import Caution
 from gyrecheck.stream.strip import ANSI
 
 Values = tuple[tuple[Key, float], ...]
@@ -67,6 +68,7 @@ class FormatReader:
         self._rule_anchors = tuple(r.rule.anchor.encode() for r in self._rules)
         critical = {b"[repeated ", b"restart", b"Restart", b"resum", b"Resum"}
         self.anchors = tuple(critical | {r.rule.anchor.encode() for r in self._rules} | {key.encode() for _, key in mapping})
+        self.caution = self._cautious(bool(mapping))
         self.header: list[Key | None] | None = None
         self._interned: dict[tuple[object, ...], Key] = {}
 
@@ -78,6 +80,16 @@ class FormatReader:
                 hint=did_you_mean(term, [*self._terms.terms, *self._aliases.rules.map_names]) or "terms: " + ", ".join(self._terms.terms),
             )
         return found
+
+    def _cautious(self, mapped: bool) -> Caution:
+        """What must be known before lines of one shape may be read alike."""
+        patterns = [(rule.anchors, pattern) for rule in self._terms.marks.values() for pattern in rule.patterns]
+        patterns += [
+            ((one.rule.anchor.lower(),), pattern) for one in self._rules for pattern in (one.rule.pattern, re.escape(one.rule.anchor))
+        ]
+        keys = self.form.keys if self.form else {}
+        glued = self.open or mapped or any("*" in name or any(c.isdigit() for c in name) for name in keys)
+        return Caution(tuple(patterns), {rule.factor for rule in keys.values()}, glued=glued)
 
     def worth_a_look(self, line: bytes) -> bool:
         """Whether a line of this shape could give anything; may say yes in vain, never no."""

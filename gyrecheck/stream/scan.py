@@ -12,8 +12,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from gyrecheck.model.events import Reading
+from gyrecheck.stream.layouts import Layouts
+from gyrecheck.stream.probe import Said
 from gyrecheck.stream.reader import FormatReader
-from gyrecheck.stream.strip import segments, side_of, undress
+from gyrecheck.stream.strip import ANSI, REPEATED, segments, side_of, undress
 
 _DIGITS = b"0123456789."
 LONGEST = 1 << 23
@@ -48,7 +50,7 @@ class Scan:
         self._plans: dict[bytes, bool] = {}
         self._day = 0.0
         self._last_clock: float | None = None
-        self._pid, self._host = 0, ""
+        self._layouts = Layouts(self._slow, reader.caution)
 
     def read(self, blocks: Iterable[bytes]) -> Iterator[list[Reading]]:
         """Readings, a list a block; the last line is taken only if a newline ends it (a cut number is no number)."""
@@ -142,18 +144,31 @@ class Scan:
         return out
 
     def _read(self, raw: bytes, line: int, offset: int, out: list[Reading]) -> None:
-        for segment in segments(raw):
-            dress = undress(segment)
-            values, marks, side = self.reader.read(dress.body)
-            if not values and not marks and not dress.repeated:
-                continue
-            time = self._clock(dress.time)
-            side = dress.side or self._side or side
-            out.append(Reading(self.path, line, offset, segment[:_KEEP], values, marks, time, dress.pid, dress.host, side, dress.repeated))
+        for segment in segments(raw) if b"\r" in raw or b"\0" in raw else (raw,):
+            clean = ANSI.sub(b"", segment) if b"\x1b" in segment or b"^[[" in segment else segment
+            repeated = 0
+            if b"[repeated " in clean and (again := REPEATED.search(clean)):
+                repeated = int(again[1])
+                said = self._slow(clean)
+            elif self.reader.header is None:
+                said = self._layouts.read(clean)
+            else:
+                said = self._slow(clean)
+            values, marks, time, pid, host, side = said
+            if values or marks or repeated:
+                if time is not None:
+                    time = self._clock(time)
+                out.append(Reading(self.path, line, offset, segment[:_KEEP], values, marks, time, pid, host, side, repeated))
 
-    def _clock(self, time: float | None) -> float | None:
-        """Time of day carried over midnight."""
-        if time is None or time > _TODAY * 400:
+    def _slow(self, segment: bytes) -> Said:
+        """The long way: every prefix, every rule."""
+        dress = undress(segment)
+        values, marks, side = self.reader.read(dress.body)
+        return values, marks, dress.time, dress.pid, dress.host, dress.side or self._side or side
+
+    def _clock(self, time: float) -> float:
+        """Time of day carried over midnight. A line that says nothing does not move it."""
+        if time > _TODAY * 400:
             return time
         if self._last_clock is not None and time < self._last_clock - _TODAY / 2:
             self._day += _TODAY

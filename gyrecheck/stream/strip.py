@@ -10,8 +10,8 @@ from calendar import timegm
 from typing import NamedTuple
 
 ANSI = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()][A-Z0-9]|\^\[\[[0-9;]*m")
-_RAY = re.compile(rb"^\s*\(([\w:.<>\-]+)(?:\s+pid=(\d+))(?:,\s*ip=([\d.a-fA-F:]+))?\)\s?")
-_REPEATED = re.compile(rb"\[repeated (\d+)x across cluster\]")
+RAY = re.compile(rb"^\s*\(([\w:.<>\-]+)(?:\s+pid=(\d+))(?:,\s*ip=([\d.a-fA-F:]+))?\)\s?")
+REPEATED = re.compile(rb"\[repeated (\d+)x across cluster\]")
 _PID = re.compile(rb"\b(?:pid|PID)[ =:]+(\d+)\b")
 _SIDE = re.compile(rb"\bside=(sampling|training)\b")
 _DATE_TIME = re.compile(
@@ -22,6 +22,8 @@ _DATE_TIME = re.compile(
 _EPOCH = re.compile(
     rb"^\W{0,2}(1[4-9]\d{8}(?:\.\d+)?)\b|\"(?:time|timestamp|ts|wall_clock|_timestamp|wall_time)\"\s*:\s*(1[4-9]\d{8}(?:\.\d+)?)\b"
 )
+EPOCH_LIKE = re.compile(rb"^\W{0,2}\d{10}(?:\.\d+)?\b|\"(?:time|timestamp|ts|wall_clock|_timestamp|wall_time)\"\s*:\s*\d{10}")
+"""What would be a time with other digits."""
 _LEVEL = re.compile(
     rb"^[\s\]\-|:>*#]*(?:\[?(?:TRACE|DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|SUCCESS|DONE|NOTICE|FATAL|I|W|E|D)\b[\]:]?)[\s|:\-]*"
     rb"(?:[\w./]+\.py:\d+\]?\s*[-:]?\s*|\[[\w./]+\.py\s*\(?\d*\)?\]\s*|[\w.]+:\w+:\d+ - )?"
@@ -61,12 +63,12 @@ def undress(segment: bytes) -> Dressed:
     if b"\x1b" in segment or b"^[[" in segment:
         segment = ANSI.sub(b"", segment)
     pid, host, side, repeated = 0, "", "", 0
-    if segment[:1] == b"(" and (ray := _RAY.match(segment)):
+    if segment[:1] == b"(" and (ray := RAY.match(segment)):
         pid = int(ray[2])
         host = (ray[3] or b"").decode("latin-1")
         side = side_of(ray[1])
         segment = segment[ray.end() :]
-    if b"[repeated " in segment and (again := _REPEATED.search(segment)):
+    if b"[repeated " in segment and (again := REPEATED.search(segment)):
         repeated = int(again[1])
         segment = segment[: again.start()]
     time, end = _time(segment)
@@ -105,17 +107,57 @@ def _time(segment: bytes) -> tuple[float | None, int]:
         front = 0
     while front and segment[front : front + 1] in {b"]", b")", b" ", b">", b"Z"}:
         front += 1
+    base, (_, _, fraction, zone) = _base(found), _span(found)
+    return (None, 0) if base is None else (base + _fraction(fraction) - zone, front)
+
+
+def _base(found: re.Match[bytes]) -> float | None:
+    """Whole seconds of a date and time; None when there is no such date."""
     part = found.groups()
     if part[0]:
-        year, month, day, hour, minute, second = (int(p) for p in part[:6])
+        year, month, day, hour, minute, second = map(int, part[:6])
         if not (1 <= month <= 12 and 1 <= day <= 31 and year >= 1970):
-            return None, 0
-        stamp = timegm((year, month, day, hour, minute, second)) + _fraction(part[6])
-        return stamp - _zone(part[7]), front
+            return None
+        return float(timegm((year, month, day, hour, minute, second)))
     if part[8]:
-        month, day, hour, minute, second = (int(p) for p in part[8:13])
-        return ((month * 31 + day) * 86400.0 + hour * 3600 + minute * 60 + second) + _fraction(part[13]), front
-    return int(part[14]) * 3600.0 + int(part[15]) * 60 + int(part[16]) + _fraction(part[17]), front
+        month, day, hour, minute, second = map(int, part[8:13])
+        return (month * 31 + day) * 86400.0 + hour * 3600 + minute * 60 + second
+    return int(part[14]) * 3600.0 + int(part[15]) * 60 + int(part[16])
+
+
+def _span(found: re.Match[bytes]) -> tuple[int, int, bytes | None, float]:
+    """Where the whole seconds begin and end, the digits of the fraction, and the zone's seconds."""
+    first, last, fraction = (1, 6, 7) if found[1] else (9, 13, 14) if found[9] else (15, 17, 18)
+    return found.start(first), found.end(last), found[fraction], _zone(found[8])
+
+
+class Stamp(NamedTuple):
+    """Where a line's time stands. `fraction` is its digits' place, empty without one; `zone` in seconds."""
+
+    start: int
+    end: int
+    fraction: tuple[int, int]
+    zone: float
+    epoch: bool
+
+
+def stamp_of(segment: bytes) -> Stamp | None:
+    """The place from which `undress` takes the time of a line without its prefixes."""
+    found = _DATE_TIME.search(segment, 0, 100)
+    if found is not None:
+        start, end, fraction, zone = _span(found)
+        return Stamp(start, end, (end + 1, end + 1 + len(fraction)) if fraction else (end, end), zone, False)
+    epoch = _EPOCH.search(segment)
+    if epoch is None:
+        return None
+    start, end = epoch.span(1 if epoch[1] else 2)
+    return Stamp(start, end, (end, end), 0.0, True)
+
+
+def date_base(text: bytes) -> float | None:
+    """Whole seconds of a date and time that stand alone."""
+    found = _DATE_TIME.match(text)
+    return None if found is None else _base(found)
 
 
 def _fraction(digits: bytes | None) -> float:
