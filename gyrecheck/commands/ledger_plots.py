@@ -15,7 +15,7 @@ from gyrecheck.verdict.judge import Judgement
 POINTS = 600
 _PANELS = (
     ("staleness", "age", ("age", "age_max")),
-    ("ratio and gap", "ratio, gap", ("ratio", "logp_gap", "kl")),
+    ("ratio and gap", "ratio, gap", ("ratio", "logp_gap", "mismatch_kl", "kl")),
     ("loss", "loss", ("loss",)),
     ("entropy and clipping", "entropy, share", ("entropy", "clip_fraction")),
     ("reward", "reward", ("reward",)),

@@ -36,6 +36,21 @@ class WeakNames:
 
 
 @dataclass(frozen=True, slots=True)
+class VersionNames:
+    """Words of a side and words for the policy's state; any of the one beside any of the other is that side's version."""
+
+    trainer: tuple[str, ...] = ()
+    sampler: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+
+    def names(self) -> list[tuple[tuple[str, ...], str]]:
+        """All names, as words, with their term."""
+        sides = [(side, "trainer_version") for side in self.trainer] + [(side, "loaded") for side in self.sampler]
+        pairs = [(side.split(), word.split(), term) for side, term in sides for word in self.words]
+        return [(tuple(name), term) for side, word, term in pairs for name in ([*side, *word], [*word, *side])]
+
+
+@dataclass(frozen=True, slots=True)
 class Drops:
     """Ways out of the ledger."""
 
@@ -61,6 +76,7 @@ class GenericRules:
     names: dict[str, tuple[str, ...]]
     weak: WeakNames
     drops: Drops
+    versions: VersionNames = VersionNames()
 
     def problems(self) -> tuple[str, ...]:
         """Terms that do not exist."""
@@ -85,6 +101,8 @@ class Aliases:
         for term, names in rules.names.items():
             for name in names:
                 self._exact.setdefault(tuple(name.split()), term)
+        for words, term in rules.versions.names():
+            self._exact.setdefault(words, term)
         self._lean = {self._leanest(words): term for words, term in reversed(self._exact.items())}
         for bare in [words for words in self._lean if len(words) <= 1 and set(words) <= {*rules.weak.words, *rules.nouns}]:
             del self._lean[bare]

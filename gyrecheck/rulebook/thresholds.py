@@ -31,10 +31,16 @@ class Thresholds:
     ratio_off: float
     ratio_exact: float
     ratio_readings: int
+    gap_large: float
+    gap_jump: float
+    clip_all: float
+    collapse_entropy: float
+    collapse_away: float
     flat_share: float
     flat_readings: int
     inert_readings: int
     lr_tail: float
+    lr_anew: float
     frozen_updates: int
     late_load: int
     stuck_readings: int

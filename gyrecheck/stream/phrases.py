@@ -27,7 +27,7 @@ _TOKEN = re.compile(
     r"|(?P<word>[^\W\d_](?:[\w./\-]*\w)?|_\w+)|(?P<sep>[=:])|(?P<of>/)|(?P<stop>[,|;(){}\[\]│┃·•>]|\s-+\s|--+)"
 )
 _VERSION = re.compile(r"(?<![\w.\-/])[vV](\d+)(?![\w.])")
-_STATISTICS = frozenset(("mean", "avg", "average", "max", "min", "std", "p50", "p95", "p99", "median", "last", "total", "sum"))
+_STATISTICS = frozenset(("mean", "avg", "average", "max", "min", "std", "p50", "p95", "p99", "median", "last", "total", "sum", "size", "len", "length", "depth", "fill"))
 _QUOTES = str.maketrans("", "", "'\"`")
 _SPLIT_NAMES = frozenset(("published", "loaded", "policy_version", "trainer_version", "sample_version", "done"))
 """Terms whose names may close round the number: `weights 398 published`, `done 64 prompts`."""

@@ -14,7 +14,7 @@ from gyrecheck.model.snapshot import Place, Series
 from gyrecheck.verdict.ruling import Because, Docket, count
 from gyrecheck.verdict.view import View
 
-CURVES = ("loss", "entropy", "kl", "clip_fraction", "ratio", "logp_gap", "reward", "age", "age_max", "reuse", "left")
+CURVES = ("loss", "entropy", "kl", "mismatch_kl", "clip_fraction", "ratio", "logp_gap", "reward", "age", "age_max", "reuse", "left")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def judge_pair(found: Pair, docket: Docket) -> None:
     scope = f"between {found.axis} {count(found.low)} and {count(found.high)}, for these two runs only"
     due = f"; the runs differ in lag or reuse ({difference})" if difference else "; no lag or reuse is logged that sets the runs apart"
     entered = 0
-    for term in ("kl", "logp_gap"):
+    for term in ("mismatch_kl", "kl", "logp_gap"):
         if term not in sides:
             continue
         calm, wild, series = sides[term]
@@ -197,7 +197,7 @@ def _suspect(found: Pair) -> tuple[bool, str]:
         a, b = sum(curve.a) / len(curve.a), sum(curve.b) / len(curve.b)
         if abs(a - b) > 0.1 * max(abs(a), abs(b), 0.1):
             return a > b, f"`{curve.name}` {a:.2f} and {b:.2f}"
-    kl = next((c for c in found.curves if c.term in {"kl", "logp_gap"}), None)
+    kl = next((c for c in found.curves if c.term in {"kl", "mismatch_kl", "logp_gap"}), None)
     return (kl is not None and _ends(kl.a)[1] > _ends(kl.b)[1]), ""
 
 

@@ -11,10 +11,14 @@ from gyrecheck.rulebook.ladder import load_ladders
 from gyrecheck.rulebook.thresholds import Thresholds, load_thresholds
 from gyrecheck.verdict.accounts import Account, open_accounts
 from gyrecheck.verdict.balance import Balance
+from gyrecheck.verdict.cadence import judge_cadence
 from gyrecheck.verdict.conservation import judge_conservation
 from gyrecheck.verdict.consumption import judge_consumption
 from gyrecheck.verdict.coupling import judge_coupling
 from gyrecheck.verdict.diagnosis import judge_diagnosis
+from gyrecheck.verdict.finite import judge_finite
+from gyrecheck.verdict.gap import judge_gap
+from gyrecheck.verdict.meant import as_meant
 from gyrecheck.verdict.processes import Layout, judge_processes, layout
 from gyrecheck.verdict.ratio import judge_ratio
 from gyrecheck.verdict.resume import judge_resume, runs_in_log
@@ -22,6 +26,8 @@ from gyrecheck.verdict.ruling import Docket, Rules
 from gyrecheck.verdict.settings import judge_settings
 from gyrecheck.verdict.signal import judge_signal
 from gyrecheck.verdict.staleness import judge_staleness
+from gyrecheck.verdict.standstill import judge_standstill
+from gyrecheck.verdict.syncs import judge_syncs
 from gyrecheck.verdict.versions import judge_versions
 from gyrecheck.verdict.view import View, view
 from gyrecheck.verdict.waiting import judge_waiting
@@ -55,6 +61,7 @@ def judge(
     """Judge a run as far as it is known. Pure: the same snapshot gives the same verdicts."""
     rules = Rules(codes, thresholds or load_thresholds(), topology, chosen, max_age, left=left)
     docket = Docket(rules)
+    snapshot = as_meant(snapshot)
     accounts = open_accounts(snapshot, left=left)
     balances = judge_conservation(snapshot, accounts, docket)
     run = view(snapshot, accounts, balances)
@@ -63,10 +70,15 @@ def judge(
     judge_resume(run, docket)
     judge_staleness(run, docket)
     judge_versions(run, docket)
+    judge_syncs(run, docket)
     judge_coupling(run, docket)
     judge_ratio(run, docket)
+    judge_gap(run, docket)
     judge_signal(run, docket)
+    judge_finite(run, docket)
+    judge_cadence(run, docket)
     judge_waiting(run, docket)
+    judge_standstill(run, docket)
     judge_processes(run, docket)
     judge_diagnosis(run, load_ladders()["nothing_trains"], docket)
     if not docket.verdicts and chosen is None:

@@ -23,7 +23,7 @@ def judge_ratio(run: View, docket: Docket) -> None:
     _exact(run, docket)
     if len(docket.verdicts) == before:
         _agrees(run, docket)
-    if not run.series("ratio", "logp_gap"):
+    if not run.series("ratio", "logp_gap", "mismatch_kl"):
         docket.skip("logprob ratio (no ratio or gap is logged; give trajectories and weights to `gyrecheck handoff check`)")
 
 
@@ -34,7 +34,7 @@ def _distance(series: Series) -> list[float]:
 
 def _saw_tooth(run: View, docket: Docket) -> bool:
     t = docket.rules.thresholds
-    for series in run.series("logp_gap", "ratio", "kl", least=t.gap_readings):
+    for series in run.series("logp_gap", "ratio", "mismatch_kl", "kl", least=t.gap_readings):
         far = _distance(series)
         climbs = []
         for low, high, opener in lifetimes(series, run.restarts):
@@ -76,7 +76,7 @@ def _saw_tooth(run: View, docket: Docket) -> bool:
                 ),
             )
             return True
-        if climbs and climbs[-1][5] and series.key.term == "logp_gap" and len(climbs) == 1:
+        if climbs and climbs[-1][5] and climbs[-1][4] >= _climb(series, t.gap_climb) * climbs[-1][3] and series.key.term in {"logp_gap", "mismatch_kl"} and len(climbs) == 1:
             low, high, _, start, end, _ = climbs[0]
             what = (
                 f"`{series.name}` climbs from {count(series.values[low])} to {count(series.values[high - 1])} over "
@@ -95,6 +95,11 @@ def _saw_tooth(run: View, docket: Docket) -> bool:
             )
             return True
     return False
+
+
+def _climb(series: Series, factor: float) -> float:
+    """A divergence grows with the square of the gap."""
+    return factor**2 if series.key.term == "mismatch_kl" else factor
 
 
 def _agrees(run: View, docket: Docket) -> None:

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from gyrecheck.model.finding import Severity, State
 from gyrecheck.model.snapshot import Series
-from gyrecheck.verdict.flows import Flow
+from gyrecheck.verdict.flows import Flow, build_flows
 from gyrecheck.verdict.ruling import Because, Docket, count
 from gyrecheck.verdict.view import View
 
@@ -42,7 +42,7 @@ def _handled(run: View) -> Flow | None:
     """What is finished for good: trained and discarded together, else what was taken, else what was sampled."""
     account = run.main
     if account is None:
-        return None
+        return next(iter(build_flows(run.series("taken", "done"), frozenset(("taken", "done")), frozenset(), [m.order for m in run.restarts])), None)
     if account.stand_in and account.sampled is not None and account.mode == "queue":
         return account.sampled
     parts = [f for f in (account.taken, *account.drops) if f is not None]

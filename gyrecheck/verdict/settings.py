@@ -40,6 +40,12 @@ _RULES = (
         "raise the capacity or lower the batch",
     ),
     _Rule(
+        "capacity",
+        "minibatch_size",
+        "{b} {y} is above all that {a} {x} can hold: no full minibatch can be cut from it",
+        "lower the minibatch size, or collect more",
+    ),
+    _Rule(
         "batch_size",
         "minibatch_size",
         "{b} {y} is above the batch of {x} ({a}): no full minibatch can be cut from it",

@@ -10,6 +10,7 @@ import math
 from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache
 
 from gyrecheck.model.events import Event, Key, Reading, reading_of
 from gyrecheck.model.snapshot import FileSeen, Mark, Place, ProcessSeen, Series, Snapshot
@@ -140,8 +141,10 @@ class Tally:
             self._order += 1
             self._seen(reading)
             for key, value in reading.values:
-                if value == value:  # NaN is no count  # noqa: PLR0124
+                if value - value == 0:  # NaN and infinity are no counts
                     self._add(key, reading, value)
+                else:
+                    self._add(_not_finite(key), reading, 1.0)
             if reading.marks and len(self._marks) < MARK_LIMIT:
                 place = place_of(reading)
                 self._marks.extend(Mark(name, self._order, place, reading.side, reading.pid) for name in reading.marks)
@@ -235,6 +238,12 @@ class Tally:
             run_id=self.run_id,
             ordered=self.ordered,
         )
+
+
+@cache
+def _not_finite(key: Key) -> Key:
+    """The key under which readings that are no numbers are counted; its stream says what they should have been."""
+    return Key(key.name, "not_finite", cumulative="no", stream=key.term)
 
 
 def place_of(reading: Reading) -> Place:

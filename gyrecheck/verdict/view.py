@@ -11,7 +11,7 @@ from gyrecheck.verdict.accounts import COUNTED, EVALUATION, LEVELS, Account
 from gyrecheck.verdict.balance import Balance
 from gyrecheck.verdict.flows import Flow, build_flows, last_move
 
-CALLS = frozenset(("update", "sample_call", "update_call", "zero_grad", "used_again", "over_age", "episodes"))
+CALLS = frozenset(("update", "sample_call", "update_call", "zero_grad", "used_again", "over_age", "episodes", "skipped_updates"))
 
 
 @dataclass(frozen=True, slots=True)

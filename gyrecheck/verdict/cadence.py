@@ -1,0 +1,140 @@
+"""How often training runs, against what was configured: steps per update, updates before the learning start, a schedule begun anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gyrecheck.model.events import Unit
+from gyrecheck.model.finding import Severity, State
+from gyrecheck.model.snapshot import Place
+from gyrecheck.verdict.ruling import Because, Docket, count
+from gyrecheck.verdict.view import View, lifetimes
+
+
+def judge_cadence(run: View, docket: Docket) -> None:
+    """Enter the verdicts on cadence."""
+    steps = _env_steps(run)
+    if steps is not None:
+        _interval(run, steps, docket)
+        _early(run, steps, docket)
+    _anew(run, docket)
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """Sampled steps as the log tells them."""
+
+    name: str
+    orders: Sequence[int]
+    values: Sequence[float]
+    place: Place
+
+    def at(self, order: int) -> float | None:
+        """Steps after a reading; None before the first."""
+        known = [v for o, v in zip(self.orders, self.values, strict=True) if o <= order]
+        return known[-1] if known else None
+
+
+def _env_steps(run: View) -> _Steps | None:
+    """Steps of the environment: counted as such, or the axis that a store's level follows; a train step is no such axis."""
+    sampled = run.sampled
+    if sampled is not None and sampled.unit is Unit.STEP:
+        return _Steps(sampled.name, sampled.orders, sampled.values, sampled.last_place)
+    stored = next(iter(run.series("left", least=3)), None)
+    if stored is None:
+        return None
+    for axis in run.series("step", least=3):
+        same = {o: v for o, v in zip(axis.orders, axis.values, strict=True)}
+        if axis.rises and any(same.get(o) == v > 0 for o, v in zip(stored.orders, stored.values, strict=True)):
+            return _Steps(axis.name, axis.orders, axis.values, axis.last_place)
+    return None
+
+
+def _interval(run: View, steps: _Steps, docket: Docket) -> None:
+    declared, updates = run.setting("update_interval"), run.updates
+    if declared is None or updates is None or declared.last <= 0 or updates.last <= 0 or len(updates.orders) < 4:
+        return
+    half = len(updates.orders) // 2
+    before, after = steps.at(updates.orders[half]), steps.at(updates.orders[-1])
+    done = updates.values[-1] - updates.values[half]
+    if before is None or after is None or after <= before or done <= 0:
+        return
+    measured = (after - before) / done
+    off = docket.rules.thresholds.turnover_off
+    if measured <= off * declared.last and declared.last <= off * measured:
+        return
+    docket.add(
+        "GYR509",
+        State.BROKEN,
+        f"one update in {measured:.3g} sampled steps, `{declared.name}` says {count(declared.last)}: the interval is counted in another "
+        "unit than steps (calls of all environments, episodes), or updates are missing",
+        quantity=updates.name,
+        value=updates.last,
+        because=[Because(declared.first_place, declared.name), Because(updates.last_place, updates.name)],
+        first=declared.first_place,
+        hint="multiply the gradient steps by the number of environments, or count the interval in steps",
+    )
+
+
+def _early(run: View, steps: _Steps, docket: Docket) -> None:
+    start, updates = run.setting("learning_starts"), run.updates
+    if start is None or updates is None or start.key.unit not in {Unit.STEP, Unit.SAMPLE}:
+        return
+    early = [(o, v) for o, v in zip(updates.orders, updates.values, strict=True) if v > 0 and (steps.at(o) or start.last) < start.last]
+    if len(early) < 2:
+        return
+    order, done = early[-1]
+    docket.add(
+        "GYR514",
+        State.BROKEN,
+        f"{count(done)} updates are counted by step {count(steps.at(order) or 0)}, before the learning start at {count(start.last)} "
+        f"({start.name}): what is counted is no update, or the start is not kept",
+        quantity=updates.name,
+        value=done,
+        first=updates.place_at(early[0][0]),
+        because=[Because(updates.place_at(early[0][0]), "first update"), Because(start.first_place, start.name)],
+        hint="count optimizer steps where they are made",
+        at_most=Severity.WARNING,
+    )
+
+
+def _anew(run: View, docket: Docket) -> None:
+    """A learning rate that begins anew at a restart although the run goes on."""
+    t = docket.rules.thresholds
+    for series in run.series("lr", least=6):
+        parts = list(lifetimes(series, run.restarts))
+        for (low, high, _), (start, end, opener) in zip(parts, parts[1:], strict=False):
+            old, new = series.values[low:high], series.values[start:end]
+            if opener is None or len(old) < 3 or len(new) < 3 or old[-1] <= 0 or _went_on(run, series.orders[start]) is False:
+                continue
+            ramp = new[0] <= t.lr_anew * old[-1] and max(new) >= 2 * max(new[0], 1e-300) and new[1] > new[0]
+            jump = new[0] * t.lr_anew >= old[-1] and new[0] >= 0.9 * max(old)
+            if not ramp and not jump:
+                continue
+            place = series.place(start)
+            docket.add(
+                "GYR521",
+                State.BROKEN,
+                f"`{series.name}` is {new[0]:.3g} at line {place.line}, after the restart, and was {old[-1]:.3g} before it: the schedule "
+                + ("warms up anew" if ramp else "begins anew")
+                + " while the run goes on",
+                quantity=series.name,
+                value=new[0],
+                first=place,
+                because=[Because(series.place(high - 1), "before"), Because(place, "after"), Because(opener.place, "restart")],
+                hint="put the scheduler's state into the checkpoint, or set its last step from the run's",
+            )
+            return
+
+
+def _went_on(run: View, order: int) -> bool | None:
+    """Whether the run's position went on over a restart (False: it began anew; None: no position is logged)."""
+    seen = None
+    for series in run.series("step", "update", "sampled", "trainer_version"):
+        at = series.index(order)
+        if 0 < at < len(series):
+            seen = series.values[at] >= series.values[at - 1]
+            if seen is False:
+                return False
+    return seen

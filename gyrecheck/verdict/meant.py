@@ -1,0 +1,65 @@
+"""What a key must mean, given how it behaves: names alone cannot tell a buffer's size from a buffer's content.
+
+A capacity that moves is a level; a level that is told once, on a line of settings, is a capacity. Ages that no line spells are computed
+where the data's and the trainer's version stand on one line. Everything else stays as it was read.
+"""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import replace
+from itertools import pairwise
+
+from gyrecheck.model.events import Key
+from gyrecheck.model.snapshot import Series, Snapshot
+from gyrecheck.rulebook.log_formats import load_terms
+
+
+def as_meant(snapshot: Snapshot) -> Snapshot:
+    """The snapshot with such keys understood by their behaviour. Pure; the same snapshot comes back when nothing changes."""
+    kinds = {name: rule.kind for name, rule in load_terms().terms.items()}
+    told_once = {(s.path, s.lines[0]) for s in snapshot.series if s.count == 1 and kinds[s.key.term] == "setting"}
+    series = tuple(_meant(s, told_once) for s in snapshot.series)
+    if not any(s.key.term in {"age", "age_max"} for s in series):
+        series += _ages(series)
+    changed = len(series) != len(snapshot.series) or any(a is not b for a, b in zip(series, snapshot.series, strict=False))
+    return replace(snapshot, series=series) if changed else snapshot
+
+
+def _meant(series: Series, settings: set[tuple[str, int]]) -> Series:
+    key = series.key
+    if key.sure:
+        return series
+    if key.term == "left" and series.count == 1 and (series.path, series.lines[0]) in settings:
+        return replace(series, key=replace(key, term="capacity"))
+    if key.term == "capacity" and series.count >= 3 and series.low != series.high:
+        return replace(series, key=replace(key, term="left", cumulative="yes"))
+    return series
+
+
+def _ages(series: tuple[Series, ...]) -> tuple[Series, ...]:
+    data = next((s for s in series if s.key.term == "sample_version" and s.count > 1), None)
+    trainer = next((s for s in series if s.key.term == "trainer_version" and data and (s.path, s.pid) == (data.path, data.pid)), None)
+    if data is None or trainer is None:
+        return ()
+    where = {order: at for at, order in enumerate(trainer.orders)}
+    pairs = [(at, where[order]) for at, order in enumerate(data.orders) if order in where]
+    if len(pairs) < 2:
+        return ()
+    values = array("d", (trainer.values[b] - data.values[a] for a, b in pairs))
+    if min(values) < 0:
+        return ()  # which is judged from the versions themselves
+    at = [a for a, _ in pairs]
+    steps = list(pairwise(values))
+    totals = array("d")
+    for value in values:
+        totals.append((totals[-1] if totals else 0.0) + value)
+    key = Key(f"{trainer.name} - {data.name}", "age", sure=False)
+    return (
+        Series(
+            key, data.path, data.pid, "training", len(values), totals[-1], values[0], values[-1], min(values), max(values),
+            sum(b > a for a, b in steps), sum(b < a for a, b in steps), data.place(at[0]), data.place(at[-1]),
+            array("q", (data.orders[a] for a in at)), array("q", (data.lines[a] for a in at)), array("d", (data.times[a] for a in at)),
+            values, totals, data.thinned,
+        ),
+    )  # fmt: skip

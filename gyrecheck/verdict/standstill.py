@@ -1,0 +1,56 @@
+"""A run that prints and does not move: every running total stays as it is, line after line, and nobody says that the run ended."""
+
+from __future__ import annotations
+
+from gyrecheck.model.finding import Severity, State
+from gyrecheck.verdict.flows import Flow
+from gyrecheck.verdict.ruling import Because, Docket, count
+from gyrecheck.verdict.view import View, last_move
+
+_AXES = ("step", "trainer_version", "policy_version", "published", "loaded", "progress_done", "episodes")
+
+
+def judge_standstill(run: View, docket: Docket) -> None:
+    """Enter the verdict; silent where another verdict on waiting has said it."""
+    t, snapshot = docket.rules.thresholds, run.snapshot
+    if not snapshot.ordered or any(v.code in {"GYR515", "GYR503", "GYR520"} and v.state is State.BROKEN for v in docket.verdicts):
+        return
+    if snapshot.marked("trainer_finished", "sampler_finished"):
+        return
+    account = run.main
+    flows = [f for f in (*(account.flows if account else ()), *run.counted) if len(f.orders) > 2]
+    counters = [f for f in flows if f.term not in {"left", "in_flight"}]
+    if not counters or not any(f.last > 0 for f in flows):
+        return
+    moved = max([last_move(f) for f in flows] + [_last_change(run)])
+    told = sorted({order for f in counters for order in f.orders})
+    after = [order for order in told if order > moved]
+    if len(after) < 2 * t.stuck_readings or len(after) * 10 < len(told) or any(f.orders[-1] <= moved for f in counters):
+        return
+    held = next((f for f in flows if f.term in {"in_flight", "left"} and f.last > 0), None)
+    name: Flow = held or max(counters, key=lambda f: f.last)
+    start = max(counters, key=last_move).place_at(moved)
+    last = max((f.last_place for f in flows), key=lambda p: p.line)
+    seconds = None if start.time is None or last.time is None else last.time - start.time
+    full = [m for m in snapshot.marked("throttled") if m.order > moved]
+    why = "; the producer is held back by a full buffer that nobody empties" if full else ""
+    docket.add(
+        "GYR515",
+        State.BROKEN,
+        f"no counter moves after line {start.line}, in {len(after)} more lines: `{name.name}` stays at {count(name.last)}{why}",
+        quantity=name.name.replace(" ", "_"),
+        value=name.last,
+        first=start,
+        because=[Because(start, "last progress"), Because(last, "last line")],
+        hint="look at what the side waits for that should move first; a longer timeout only hides it",
+        at_most=None if (seconds is not None and seconds >= t.stuck_seconds) or full else Severity.WARNING,
+    )
+
+
+def _last_change(run: View) -> int:
+    """The order at which a position or a version last changed."""
+    moved = 0
+    for series in run.series(*_AXES):
+        at = next((i for i in range(len(series) - 1, 0, -1) if series.values[i] != series.values[i - 1]), 0)
+        moved = max(moved, series.orders[at])
+    return moved
