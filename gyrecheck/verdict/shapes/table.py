@@ -16,6 +16,7 @@ from gyrecheck.verdict.shapes.missing_field import missing_field
 from gyrecheck.verdict.shapes.pure_sides import pure_sides
 from gyrecheck.verdict.shapes.record_fields import record_fields
 from gyrecheck.verdict.shapes.recorded_forward import recorded_forward
+from gyrecheck.verdict.shapes.same_object import same_object
 from gyrecheck.verdict.shapes.sampler_log import sampler_log
 from gyrecheck.verdict.shapes.remade import remade
 from gyrecheck.verdict.shapes.schedule import schedule
@@ -24,6 +25,7 @@ from gyrecheck.verdict.shapes.standalone import standalone
 from gyrecheck.verdict.shapes.step_order import step_order
 from gyrecheck.verdict.shapes.suspect import Suspect
 from gyrecheck.verdict.shapes.swallowed import swallowed
+from gyrecheck.verdict.shapes.version_apart import version_apart
 from gyrecheck.verdict.shapes.version_tag import version_tag
 
 Shape = Callable[[Program, Layout], Iterable[Suspect]]
@@ -40,10 +42,12 @@ SHAPES: tuple[Shape, ...] = (
     empty_update,
     schedule,
     shared_model,
+    same_object,
     swallowed,
     missing_field,
     record_fields,
     version_tag,
+    version_apart,
     live_buffer,
     sampler_log,
 )
