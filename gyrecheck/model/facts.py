@@ -61,7 +61,7 @@ class Block(NamedTuple):
     detail: Atoms = ()
     """then, while: what is tested; for: what is iterated; with: the context's call; except: the exception names."""
     op: str = ""
-    """then, while: the operators tested, e.g. `%==` or `not in`."""
+    """then, while: the operators tested, e.g. `%==` or `not in`; comp: `if` when it leaves elements out."""
 
 
 class Exit(NamedTuple):

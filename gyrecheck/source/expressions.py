@@ -254,7 +254,7 @@ class Expressions:
         opened = []
         for part in node.generators:
             atoms = self._value(part.iter)
-            opened.append(self.scope.enter("comp", node.lineno, detail=atoms))
+            opened.append(self.scope.enter("comp", node.lineno, detail=atoms, op="if" if part.ifs else ""))
             self._bind(part.target, atoms, "for", "")
             for test in part.ifs:
                 self._test(test)

@@ -12,6 +12,7 @@ from gyrecheck.verdict.shapes.empty_update import empty_update
 from gyrecheck.verdict.shapes.gradient_rhythm import gradient_rhythm
 from gyrecheck.verdict.shapes.imports_across import imports_across
 from gyrecheck.verdict.shapes.live_buffer import live_buffer
+from gyrecheck.verdict.shapes.lost_records import lost_records
 from gyrecheck.verdict.shapes.missing_field import missing_field
 from gyrecheck.verdict.shapes.pure_sides import pure_sides
 from gyrecheck.verdict.shapes.record_fields import record_fields
@@ -44,6 +45,7 @@ SHAPES: tuple[Shape, ...] = (
     shared_model,
     same_object,
     swallowed,
+    lost_records,
     missing_field,
     record_fields,
     version_tag,

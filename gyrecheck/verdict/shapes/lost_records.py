@@ -1,0 +1,195 @@
+"""Are samples lost without a word, or matched with the wrong rows? (GYR313, GYR314).
+
+GYR313: failures filtered out of gathered results, tasks whose failure nobody can see, a full queue that swallows the record.
+GYR314: a list from which rows were left out is walked beside the whole one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gyrecheck.model.facts import Bind, Block, Call, Function
+from gyrecheck.program.program import ACTING, Program, readable
+from gyrecheck.program.topology import Layout
+from gyrecheck.verdict.shapes.suspect import Suspect, at_bind, at_call
+
+_SAMPLES = (*ACTING, "reward.score", "carrier.write", "buffer.put")
+_FULL = frozenset({"Full", "queue.Full", "QueueFull", "asyncio.QueueFull", "_queue.Full", "multiprocessing.queues.Full"})
+_SPAWNS = frozenset({"create_task", "ensure_future", "submit"})
+
+
+def lost_records(program: Program, _layout: Layout) -> Iterator[Suspect]:
+    """Every place where a sample can vanish uncounted, and every pairing of a thinned list with a whole one."""
+    for fn in program.functions:
+        if "evaluation" in program.region(fn.number) or fn.fact.name.startswith("test"):
+            continue
+        yield from _filtered(program, fn.number)
+        yield from _unseen(program, fn.number)
+        yield from _overflow(program, fn.number)
+        yield from _misaligned(program, fn.number)
+
+
+# ---- GYR313
+
+
+def _filtered(program: Program, number: int) -> Iterator[Suspect]:
+    """`gather(..., return_exceptions=True)`, and then only the results that are none are kept."""
+    fact = program.tree.functions[number].fact
+    for at, call in enumerate(fact.calls):
+        if call.name.rpartition(".")[2] != "gather" or not any(k == "return_exceptions" and v == ("=True",) for k, v in call.keywords):
+            continue
+        if not program.has(number, *_SAMPLES, full=True):
+            continue
+        names = {b.target for b in fact.binds if at in b.value and b.form == "="}
+        tests = [c for c in fact.calls if c.name == "isinstance" and c.order > call.order and _fails(c)]
+        thinned = [
+            b for b in fact.binds
+            if b.op == "[]" and b.order > call.order and any(_comp(fact, b, c) and fact.blocks[c.block].op == "if" for c in tests)
+            and any(n in fact.blocks[c.block].detail for n in names for c in tests if _comp(fact, b, c))
+        ]  # fmt: skip
+        if len(tests) != 1 or not thinned or _noted(program, fact, call.order):
+            continue
+        yield at_bind(
+            number, thinned[0], "GYR313", f"`{thinned[0].target}` keeps only what did not fail: the failures of "
+                f"`{readable(call)}` are neither counted nor raised",
+            evidence=(program.place(number, call.line, "failures are returned as results here", "because", call.column + 1),),
+            hint="count the failures with their reason, or raise the first one", side="sampling", key=call.name,
+        )  # fmt: skip
+
+
+def _fails(call: Call) -> bool:
+    return any("Exception" in str(a) or "Error" in str(a) for arg in call.args[1:] for a in arg)
+
+
+def _comp(fact: Function, bind: Bind, call: Call) -> bool:
+    """The call stands in the comprehension that the binding is given."""
+    block = fact.blocks[call.block]
+    return block.kind == "comp" and block.order < call.order <= bind.order and block.line <= bind.line + 1 and block.end_order <= bind.order
+
+
+def _noted(program: Program, fact: Function, order: int) -> bool:
+    """After that a count rises, a loud word falls, the size is compared, or something is raised."""
+    for call in fact.calls:
+        last = call.name.rpartition(".")[2]
+        if call.order > order and (last in program.words["loud"] or last == "len" or program.words.has("counts", last)):
+            return True
+    if any(b.order > order and b.form == "+=" for b in fact.binds):
+        return True
+    return any(b.order > order and program.words.has("counts", b.target) for b in fact.binds) or any(
+        e.kind == "raise" and e.order > order for e in fact.exits
+    )
+
+
+def _unseen(program: Program, number: int) -> Iterator[Suspect]:
+    """A task is started and dropped: when it fails, its sample is gone and nothing tells."""
+    fact = program.tree.functions[number].fact
+    for at, call in enumerate(fact.calls):
+        head, _, last = call.name.rpartition(".")
+        if last not in _SPAWNS or call.result != -1 or not call.args:
+            continue
+        if last == "create_task" and head not in {"asyncio", "loop", "self.loop", "self._loop"}:
+            continue  # a task group raises what its tasks raise
+        target = _started(program, number, call)
+        if target is None or not program.has(target, *_SAMPLES, full=True) or _guards_itself(program, target):
+            continue
+        yield at_call(
+            program, number, at, "GYR313", f"`{readable(call)}` starts `{program.name(target)}` and keeps nothing: a failure there is never seen",
+            evidence=(program.place(target, program.functions[target].fact.line, "the sample is made here", "because"),),
+            hint="keep the task and await it, or add a done-callback that counts and raises", side="sampling", key=program.name(target),
+        )  # fmt: skip
+
+
+def _started(program: Program, number: int, call: Call) -> int | None:
+    for atom in call.args[0]:
+        if isinstance(atom, int):
+            target = program.resolver.callee(number, atom)
+        else:
+            target = program.resolver.path(number, atom) if not atom.startswith(("=", "<")) else None
+        if target is not None and target.kind == "func":
+            return int(target.ref)
+    return None
+
+
+def _guards_itself(program: Program, number: int) -> bool:
+    """The task handles its own failures."""
+    blocks = program.functions[number].fact.blocks
+    return any(b.kind == "except" for b in blocks)
+
+
+def _overflow(program: Program, number: int) -> Iterator[Suspect]:
+    """`except queue.Full: pass` after a record was made: gone, and no count."""
+    fact = program.tree.functions[number].fact
+    for at, block in enumerate(fact.blocks):
+        if block.kind != "except" or not block.detail or not {str(d) for d in block.detail} <= _FULL:
+            continue
+        puts = [c for c, _ in program.own(number, "carrier.write") if program.within(number, fact.calls[c].block, block.link)]
+        inside = [c for c in fact.calls if program.within(number, c.block, at)]
+        counted = any(program.within(number, b.block, at) for b in fact.binds if b.form != "except")
+        raised = any(program.within(number, e.block, at) and e.kind in {"raise", "return", "break"} for e in fact.exits)
+        if not puts or inside or counted or raised or _tried_again(program, number, puts[0], block):
+            continue
+        put = fact.calls[puts[0]]
+        if not program.has(number, *_SAMPLES[:-2], full=True) and not any(r.role == "policy.act" for r in program.calls.roles[number]):
+            continue
+        yield Suspect(
+            "GYR313", number, block.line, 0, f"a full queue drops the record of `{readable(put)}` without a count",
+            evidence=(program.place(number, put.line, "the record is lost when this finds no room", "because", put.column + 1),),
+            hint="count the drop with its reason, or wait for room", side="sampling", key=f"full>{put.name}",
+        )  # fmt: skip
+
+
+def _tried_again(program: Program, number: int, put: int, handler: Block) -> bool:
+    """The record was made outside the loop around the put: the next pass offers the same one again."""
+    fact = program.tree.functions[number].fact
+    call = fact.calls[put]
+    loop = program.loop_of(number, call.block)
+    if loop < 0:
+        return False
+    del handler
+    given = {str(a).split(".")[0].split("[")[0] for arg in call.args for a in arg if isinstance(a, str) and not a.startswith(("=", "<"))}
+    for atom in (a for arg in call.args for a in arg if isinstance(a, int)):
+        inner = fact.calls[atom]
+        given |= {str(a).split(".")[0] for arg in (*inner.args, *(v for _, v in inner.keywords)) for a in arg if isinstance(a, str)}
+    made = {b.target.split(".")[0].split("[")[0] for b in fact.binds if program.within(number, b.block, loop)}
+    return not given & made
+
+
+# ---- GYR314
+
+
+def _misaligned(program: Program, number: int) -> Iterator[Suspect]:
+    fact = program.tree.functions[number].fact
+    for at, call in enumerate(fact.calls):
+        if call.name != "zip" or len(call.args) < 2:
+            continue
+        if any(k == "strict" and v == ("=True",) for k, v in call.keywords):
+            continue  # raises
+        known = [(str(arg[0]), *_origin(fact, str(arg[0]), call.order)) for arg in call.args if len(arg) == 1 and isinstance(arg[0], str)]
+        for name, base, thin in known:
+            whole = next((n for n, b, t in known if n != name and b == base and t is None), "")
+            if thin is not None and whole and base:
+                yield at_call(
+                    program, number, at, "GYR314", f"`{name}` leaves rows of `{base}` out, `{whole}` does not: "
+                        "zip pairs rows that do not belong together",
+                    evidence=(program.place(number, thin.line, f"rows are left out here: {thin.target}", "because", thin.column + 1),),
+                    hint="filter the rows first, then take the columns from the same list; zip(..., strict=True)", key=f"{name}>{whole}",
+                )  # fmt: skip
+                return
+
+
+def _origin(fact: Function, name: str, order: int) -> tuple[str, Bind | None]:
+    """The list that a list was made from, element by element, and the comprehension that left some out."""
+    thin: Bind | None = None
+    for _ in range(6):
+        made = [b for b in fact.binds if b.target == name and b.order < order]
+        if len(made) != 1 or made[0].op != "[]" or made[0].form != "=":
+            return name, thin
+        bind = made[0]
+        comp = [b for b in fact.blocks if b.kind == "comp" and b.end_order <= bind.order and b.order < bind.order and b.line == bind.line]
+        comp = comp or [b for b in fact.blocks if b.kind == "comp" and bind.line <= b.line and b.end_order == bind.order - 1]
+        if len(comp) != 1 or len(comp[0].detail) != 1 or not isinstance(comp[0].detail[0], str):
+            return name, thin
+        if comp[0].op == "if":
+            thin = bind
+        name, order = comp[0].detail[0], bind.order
+    return name, thin
