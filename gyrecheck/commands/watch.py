@@ -31,7 +31,10 @@ from gyrecheck.model.errors import GyreError
 _LOOK, _ALERT, _OTHER = "Looking", "Alerts", "Other views"
 Paths = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[PATH...]", help="Run folder, logs, a pattern, or `-`; the newest run folder below here when not given."),
+    typer.Argument(
+        metavar="[PATH...]",
+        help="Run folder, logs of one run, a pattern, or `-`; several folders are several runs. None: the newest run below here.",
+    ),
 ]
 Interval = Annotated[float, typer.Option("--interval", min=0.1, help="Seconds between two looks.", rich_help_panel=_LOOK)]
 Once = Annotated[bool, typer.Option("--once", help="One picture as text, then exit.", rich_help_panel=_LOOK)]
@@ -150,11 +153,20 @@ def command(
         quiet=quiet,
         formats=tuple(output_format or ()) or (("json",) if json_ and once else ("jsonl",) if json_ else ()),
     )
+    from gyrecheck.commands.watch_runs import runs_in, runs_lines, runs_once, runs_screen
+
+    lines = plain or bool(look.formats) or not sys.stdout.isatty() or "-" in targets
     if serve is not None:
         serve_screen(look, serve)
+    elif runs_in(targets):
+        if once:
+            runs_once(look)
+        if lines:
+            runs_lines(look)
+        runs_screen(look, color=use_color(color, terminal=True))
     elif once:
         watch_once(look)
-    elif plain or look.formats or not sys.stdout.isatty() or "-" in targets:
+    elif lines:
         watch_lines(look)
     else:
         watch_screen(look, color=use_color(color, terminal=True))

@@ -169,19 +169,20 @@ def watch_once(look: Look) -> NoReturn:
         _finish(look, report_now(look))
     from gyrecheck.screen.plain import page
 
-    report = report_now(look)
     feed = feed_of(look)
-    write_stdout(page(feed.poll(), ascii_only=look.ascii))
+    view = feed.poll()
+    while "-" in look.targets and view.state != "ended":
+        time.sleep(0.05)
+        view = feed.poll()
     feed.close()
-    from gyrecheck.verdict.severity import exit_code
-
-    raise typer.Exit(0 if look.exit_zero else int(exit_code(report, look.fail_on, undecided_ok=look.undecided is UndecidedAs.OK)))
+    if not view.counters and not view.verdicts and not any(Path(target).exists() for target in look.targets):
+        report_now(look)  # nothing is there at all: the ledger's sentence on it
+    write_stdout(page(view, ascii_only=look.ascii))
+    raise typer.Exit(_code(look, view) if view.counters or view.verdicts else int(ExitCode.UNDECIDED))
 
 
 def watch_lines(look: Look) -> NoReturn:
     """One line an interval, then the ledger's report; ends with the run, at the timeout, or with Ctrl-C."""
-    if "-" in look.targets:
-        _finish(look, report_now(look))
     from gyrecheck.screen.export import plain_line
 
     feed = feed_of(look)
@@ -192,7 +193,7 @@ def watch_lines(look: Look) -> NoReturn:
     interrupted = False
     try:
         while True:
-            line = json.dumps(_snapshot_object(view)) if machine else plain_line(view)
+            line = json.dumps(snapshot_object(view)) if machine else plain_line(view)
             write_stdout(line + "\n")
             alerts.see(view)
             over = look.timeout is not None and time.monotonic() - started >= look.timeout
@@ -206,8 +207,29 @@ def watch_lines(look: Look) -> NoReturn:
     stop()
     if machine:
         raise typer.Exit(int(ExitCode.INTERRUPTED) if interrupted else _code(look, view))
-    _finish(look, replace(report_now(look), partial=interrupted)) if view.counters or view.verdicts else None
+    if view.counters or view.verdicts:
+        _finish(look, replace(_last_report(look, feed), partial=interrupted))
     raise typer.Exit(int(ExitCode.INTERRUPTED) if interrupted else int(ExitCode.UNDECIDED))
+
+
+def _last_report(look: Look, feed: RunFeed | ReplayFeed) -> Report:
+    """The ledger's report; of what came through a pipe, over what the feed has read, since it comes only once."""
+    from gyrecheck.screen.feed import RunFeed
+
+    if "-" not in look.targets or not isinstance(feed, RunFeed) or feed.judged is None:
+        return report_now(look)
+    from gyrecheck.commands.ledger_report import report_of
+
+    made = report_of(
+        feed.judged,
+        feed.snapshot,
+        look.targets,
+        topology=look.topology,
+        reason="declared" if look.topology else "",
+        explain=False,
+        per_step=False,
+    )
+    return replace(made, command="watch")
 
 
 def watch_screen(look: Look, *, color: bool) -> NoReturn:
@@ -273,7 +295,7 @@ def _prometheus(look: Look, newest: Callable[[], View]) -> Callable[[], None]:
 
 
 def _alive(pid: int) -> bool:
-    from gyrecheck.screen.feed import alive
+    from gyrecheck.screen.places import alive
 
     return alive(pid)
 
@@ -285,7 +307,8 @@ def _code(look: Look, view: View) -> int:
     return 0 if look.exit_zero else int(exit_code(report, look.fail_on, undecided_ok=look.undecided is UndecidedAs.OK))
 
 
-def _snapshot_object(view: View) -> dict[str, object]:
+def snapshot_object(view: View) -> dict[str, object]:
+    """One picture as a row of JSON lines."""
     from gyrecheck.report.json import plain, verdict_object
 
     return {

@@ -23,9 +23,9 @@ from gyrecheck.screen.history import Frames
 from gyrecheck.screen.keys import KEYS, footer, help_lines
 from gyrecheck.screen.panel import Draw, Panel
 from gyrecheck.screen.panels import conservation, counters, coupling, diagnosis, handoff, plot, processes, staleness, verdicts
+from gyrecheck.screen.themes import next_theme
 from gyrecheck.screen.view import View
 
-THEMES = ("textual-dark", "textual-light", "nord", "gruvbox", "solarized-light", "textual-ansi")
 SORTS: tuple[tuple[str, Callable[[Verdict], Any]], ...] = (
     ("severity", lambda v: (-v.severity.rank, v.code)),
     ("code", lambda v: (v.code,)),
@@ -349,8 +349,4 @@ class WatchApp(App[None]):
 
     def action_theme(self) -> None:
         """Next theme."""
-        at = THEMES.index(self.theme) if self.theme in THEMES else -1
-        for name in (*THEMES[at + 1 :], *THEMES[: at + 1]):
-            if name in self.available_themes:
-                self.theme = name
-                break
+        self.theme = next_theme(self.theme, self.available_themes)

@@ -31,6 +31,17 @@ def as_csv(view: View) -> str:
     return out.getvalue()
 
 
+def runs_csv(views: tuple[View, ...]) -> str:
+    """The histories of several runs in long form: run, series, unit, at, value."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(("run", "series", "unit", "at", "value"))
+    for view in views:
+        for series in view.series:
+            writer.writerows((view.run, series.name, series.unit, at, value) for at, value in zip(series.at, series.values, strict=True))
+    return out.getvalue()
+
+
 def row_text(verdict: Verdict) -> str:
     """One verdict as a line for a message to a colleague."""
     place = f" ({verdict.first.path}:{verdict.first.line})" if verdict.first else ""

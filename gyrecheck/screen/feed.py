@@ -5,10 +5,11 @@ The same engine as `gyrecheck ledger`: readings go through the same formats into
 
 from __future__ import annotations
 
-import os
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 
 from gyrecheck.model.events import Reading
@@ -16,10 +17,13 @@ from gyrecheck.model.finding import State, Verdict
 from gyrecheck.model.folder import FolderBalance
 from gyrecheck.model.snapshot import FileSeen, Snapshot
 from gyrecheck.rulebook.codes import Code
+from gyrecheck.rulebook.log_formats import load_formats
 from gyrecheck.screen.build import Circumstances, build_view
 from gyrecheck.screen.hooked import AFTER, HookedLook, HookJudge
+from gyrecheck.screen.places import alive, handoff_rows, size_of
 from gyrecheck.screen.view import RunState, View
 from gyrecheck.stream.follow import Change, Follower, Lines
+from gyrecheck.stream.follow_pipe import FollowedPipe
 from gyrecheck.stream.logs import Ask, OpenLog, open_log
 from gyrecheck.stream.open_log import LogFile
 from gyrecheck.stream.run_folder import is_run_folder, read_run_folder
@@ -33,6 +37,12 @@ FOLDER_EVERY = 2.0
 UNKNOWN_KEPT = 200
 CHOOSE_AGAIN = 1 << 18
 FINISHED = ("trainer_finished", "sampler_finished")
+
+
+@cache
+def _words(extra: Path | None) -> tuple[bytes, ...]:
+    """Every word by which some format is known."""
+    return tuple({word.encode() for form in load_formats(extra).values() for word in (*form.anchors, *form.requires)})
 
 
 @dataclass(slots=True)
@@ -65,6 +75,9 @@ class RunFeed:
     _seen_alive: set[int] = field(default_factory=set)
     _hook: HookedLook | None = None
     _found_topology: str = ""
+    _pipe: FollowedPipe | None = None
+    _closed: bool = False
+    _chosen_at: dict[str, int] = field(default_factory=dict)
     _timed: dict[str, int] = field(default_factory=dict)
 
     def poll(self) -> View:
@@ -72,18 +85,21 @@ class RunFeed:
         if self._hook is None and self.hook_judge is not None and len(self.targets) == 1 and is_hooked(Path(self.targets[0])):
             self._hook = HookedLook(Path(self.targets[0]), alive)
             self._start(Tally(AFTER))
-        if self._follower is None:
-            self._follower = Follower(self._logs_wanted())
         fresh: list[Reading] = []
         again = True
         while again:
-            items = self._follower.poll()
-            for item in items:
+            follower = self._follower = self._follower or self._follow()
+            for item in follower.poll():
                 if isinstance(item, Change):
                     self._changed(item)
+                elif (found := self._read(item)) is not None:
+                    fresh += found
                 else:
-                    fresh += self._read(item)
-            again = self._follower.behind and len(fresh) < 200_000
+                    self._start(Tally(AFTER) if self._hook is not None else Tally())
+                    fresh = []
+                    break
+            again = self._follower is None or (follower.behind and len(fresh) < 200_000)
+        fresh += self._last_line()
         if self._one_order(fresh):
             fresh.sort(key=lambda r: r.time or 0.0)
         return self.show(fresh)
@@ -142,10 +158,16 @@ class RunFeed:
         if self._hook is not None:
             self._hook.shards.close()
 
-    def _logs_wanted(self) -> tuple[str, ...]:
+    def _follow(self) -> Follower:
         if self._hook is not None:
-            return tuple(f"{self.targets[0]}/{name}" for name in OUTPUTS)
-        return self.targets
+            return Follower(tuple(f"{self.targets[0]}/{name}" for name in OUTPUTS))
+        if "-" not in self.targets:
+            return Follower(self.targets)
+        if self._pipe is None:
+            self._pipe = FollowedPipe(sys.stdin.fileno())
+        else:
+            self._pipe.rewind()
+        return Follower(self.targets, {"-": self._pipe})
 
     def _start(self, tally: Tally) -> None:
         """Read everything from its beginning again."""
@@ -162,7 +184,7 @@ class RunFeed:
     @property
     def ended(self) -> bool:
         """Every side says so itself, the process that was named is gone, or every process that was seen alive here is dead."""
-        if self.pid is not None and not alive(self.pid):
+        if (self.pid is not None and not alive(self.pid)) or (self._pipe is not None and self._pipe.ended):
             return True
         running = self._alive()
         if running and not any(running.values()) and len(running) == len(self.snapshot.processes):
@@ -180,14 +202,17 @@ class RunFeed:
     def _one_order(self, fresh: Sequence[Reading]) -> bool:
         return len({r.path for r in fresh}) > 1 and all(r.time is not None for r in fresh)
 
-    def _read(self, lines: Lines) -> list[Reading]:
+    def _read(self, lines: Lines) -> list[Reading] | None:
+        """The readings of lines; None when the file's format became clear only now, so that all must be read anew."""
         log = self._logs.get(lines.path)
         seen = self._seen_bytes.get(lines.path, 0)
-        if log is None or (log.chosen.form is None and seen < CHOOSE_AGAIN):
-            chosen = open_log(LogFile(lines.path, _size(lines.path)), self.ask)
-            if log is None or chosen.chosen.form is not None:
-                if log is not None:
-                    return self._begin_again()
+        if log is None or (log.chosen.form is None and seen < CHOOSE_AGAIN and self._may_be_known(lines, seen)):
+            chosen = open_log(self._file(lines), self.ask)
+            chosen.scan.reader.whole_last_line = False
+            self._chosen_at[lines.path] = seen + len(lines.data)
+            if log is not None and chosen.chosen.form is not None:
+                return None
+            if log is None:
                 log = self._logs[lines.path] = chosen
         self._seen_bytes[lines.path] = seen + len(lines.data)
         found = log.scan.feed(lines.data)
@@ -196,11 +221,28 @@ class RunFeed:
         self._note_unknown(lines, found)
         return found
 
-    def _begin_again(self) -> list[Reading]:
-        """A file's format became clear only now: what was read of it generically is read anew, and so is everything else."""
-        self._start(Tally(AFTER) if self._hook is not None else Tally())
-        self._follower = Follower(self._logs_wanted())
-        return [reading for item in self._follower.poll() if isinstance(item, Lines) for reading in self._read(item)]
+    def _may_be_known(self, lines: Lines, seen: int) -> bool:
+        """Whether new lines may tell a format that the old ones did not: they hold a word of one, and are more than a drop."""
+        if 16 * (seen + len(lines.data) - self._chosen_at.get(lines.path, 0)) < seen:
+            return False
+        return any(word in lines.data for word in _words(self.ask.extra))
+
+    def _file(self, lines: Lines) -> LogFile:
+        """What the format is chosen from: the file, or what the pipe gave so far."""
+        if self._pipe is None or lines.path != "-":
+            return LogFile(lines.path, size_of(lines.path))
+        head = self._pipe.head()
+        return LogFile("-", len(head), head)
+
+    def _last_line(self) -> list[Reading]:
+        """What a pipe's last line without its newline says, by the ledger's rule for such lines."""
+        log = self._logs.get("-")
+        if self._pipe is None or log is None or not self._pipe.ended or self._closed:
+            return []
+        self._closed = True
+        found = [reading for batch in log.scan.read([self._pipe.close()]) for reading in batch]
+        log.readings += len(found)
+        return found
 
     def _note_unknown(self, lines: Lines, found: list[Reading]) -> None:
         known = {reading.line for reading in found}
@@ -236,7 +278,7 @@ class RunFeed:
     def _circumstances(self) -> Circumstances:
         files = tuple(self._logs)
         hook = self._hook.figures() if self._hook is not None else None
-        missing = [t for t in self.targets if not Path(t).exists()]
+        missing = [t for t in self.targets if t != "-" and not Path(t).exists()]
         begun = bool(self.snapshot.series) or (hook is not None and any(row.total for row in hook.counters))
         state: RunState = "live" if begun else "waiting"
         age = None if self._last_data is None else time.monotonic() - self._last_data
@@ -264,7 +306,7 @@ class RunFeed:
             waiting_for=() if begun else self._waiting(),
             command="gyrecheck watch --once " + " ".join(self.targets),
             alive=self._alive(),
-            handoff=self._handoff(),
+            handoff=handoff_rows(self.targets, self.snapshot, self.folder),
             hook=hook,
         )
 
@@ -276,60 +318,3 @@ class RunFeed:
             rows.append(f"Watching   {target}   ({state}, {len(self._logs)} logs read)")
         rows += ["", "If the program runs but logs elsewhere:   gyrecheck watch PATH"]
         return (*rows, "If it does not log counts at all:         gyrecheck run -- python train.py")
-
-    def _handoff(self) -> tuple[tuple[str, str], ...]:
-        rows: list[tuple[str, str]] = []
-        place = next((Path(t) for t in self.targets if Path(t, "ready").is_dir()), None)
-        if place is not None:
-            ready = newest_of(place / "ready")
-            taken = sum(newest_of(folder)[0] for folder in _folders(place / "taken"))
-            rows.append(("in ready", f"{ready[0]} files"))
-            rows.append(("in taken", f"{taken} files"))
-            if ready[1] is not None:
-                rows.append(("newest ready", f"{max(0.0, time.time() - ready[1]):.1f} s old"))
-        for name, term in (("published", "published"), ("loaded", "loaded"), ("waiting", "waiting")):
-            found = self.snapshot.of(term)
-            if found:
-                last = max(found, key=lambda s: s.orders[-1])
-                rows.append((name, f"version {last.last:g}" if term != "waiting" else f"{last.count} times"))
-        if self.folder is not None and self.folder.missing:
-            rows.append(("missing", f"{len(self.folder.missing)} segments"))
-        return tuple(rows)
-
-
-def alive(pid: int) -> bool:
-    """Whether a process of this host runs; it is asked about, never signalled."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rsplit(")", 1)[1].split()[0]
-    except (OSError, IndexError):
-        return not Path("/proc/self").is_dir()
-    return state not in {"Z", "X"}
-
-
-def _size(path: str) -> int:
-    try:
-        return Path(path).stat().st_size
-    except OSError:
-        return 0
-
-
-def newest_of(folder: Path) -> tuple[int, float | None]:
-    """How many files a folder has, and when the newest was written."""
-    count, newest = 0, None
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if not entry.name.startswith("."):
-                    count += 1
-                    written = entry.stat().st_mtime
-                    newest = written if newest is None else max(newest, written)
-    except OSError:
-        return 0, None
-    return count, newest
-
-
-def _folders(place: Path) -> list[Path]:
-    try:
-        return [p for p in place.iterdir() if p.is_dir()]
-    except OSError:
-        return []

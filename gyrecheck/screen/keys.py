@@ -46,17 +46,33 @@ KEYS = (
     Key("t", "theme", "next theme"),
     Key("question_mark", "keys", "this help", "? keys"),
 )
+RUN_KEYS = (
+    Key("q", "leave", "quit", "q quit"),
+    Key("p", "pause", "pause the pictures; reading and counting go on", "p pause"),
+    Key("down,j", "choose(1)", "next run", "↑↓ run"),
+    Key("up,k", "choose(-1)", "previous run"),
+    Key("space", "details", "verdicts of the chosen run in place of the plot", "space verdicts"),
+    Key("n", "series(1)", "next series in the plot", "n series"),
+    Key("N", "series(-1)", "previous series in the plot"),
+    Key("y", "logarithmic", "linear or logarithmic plot", "y axis"),
+    Key("C", "copy_command", "copy the command that reproduces this view"),
+    Key("S", "save('csv')", "save the series of all runs as CSV"),
+    Key("x", "save('svg')", "save the screen as SVG"),
+    Key("t", "theme", "next theme"),
+    Key("question_mark", "keys", "this help", "? keys"),
+)
+"""The keys of the screen for several runs."""
 SHOWN = {"question_mark": "?", "slash": "/"}
 
 
-def help_lines() -> tuple[str, ...]:
+def help_lines(keys: tuple[Key, ...] = KEYS) -> tuple[str, ...]:
     """One line a key for the help panel."""
-    return tuple(f"{' '.join(SHOWN.get(k, k) for k in key.keys.split(',')):<12} {key.what}" for key in KEYS)
+    return tuple(f"{' '.join(SHOWN.get(k, k) for k in key.keys.split(',')):<12} {key.what}" for key in keys)
 
 
-def footer(width: int, *, ascii_only: bool) -> str:
+def footer(width: int, *, ascii_only: bool, keys: tuple[Key, ...] = KEYS) -> str:
     """The keys that fit one line; the help key stands at the right."""
-    shown = [key.footer for key in KEYS if key.footer]
+    shown = [key.footer for key in keys if key.footer]
     if ascii_only:
         shown = [text.replace("↑↓", "up/down") for text in shown]
     left, right = "  ".join(shown[:-1]), shown[-1]

@@ -12,12 +12,17 @@ import os
 import stat
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
+
+from gyrecheck.stream.open_log import is_live_log
+from gyrecheck.stream.run_folder import is_run_folder
 
 READ_SIZE = 1 << 20
 POLL_BYTES = 16 << 20
 """At most this much of one file a poll, so that a huge backlog does not freeze the picture."""
 HEAD, TAIL = 256, 64
+DEPTH, FOLDERS = 4, 256
+"""How deep, and in how many folders each, logs are looked for at every poll."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,8 @@ class FollowedFile:
     _bytes: int = 0
     _gone: bool = False
     _seen: set[tuple[int, int]] = field(default_factory=set)
+    history: bool = False
+    """Whether rotated siblings that are there at the first look are read before the file: they are the same log's beginning."""
     behind: bool = False
     """True when the last poll stopped at its limit and more is there."""
 
@@ -107,6 +114,8 @@ class FollowedFile:
         descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         if self._lines or self._gone or self._seen:
             out.append(Change(self.path, "appeared", "a new file stands here", self._lines))
+        elif self.history:
+            self._read_siblings(self._between(None), out)
         self._open = _Open(descriptor, identity)
         self._seen.add(identity)
 
@@ -148,7 +157,10 @@ class FollowedFile:
         self._open = None
         self._finish_line(out)
         out.append(Change(self.path, "rotated", "the file was rotated by rename", self._lines))
-        for sibling, identity in self._between(old.identity):
+        self._read_siblings(self._between(old.identity), out)
+
+    def _read_siblings(self, siblings: list[tuple[str, tuple[int, int]]], out: list[Lines | Change]) -> None:
+        for sibling, identity in siblings:
             try:
                 self._open = _Open(os.open(sibling, os.O_RDONLY | os.O_CLOEXEC), identity)
             except OSError as error:
@@ -160,8 +172,8 @@ class FollowedFile:
             self._open = None
             self._finish_line(out)
 
-    def _between(self, old: tuple[int, int]) -> list[tuple[str, tuple[int, int]]]:
-        """Rotated siblings (`name.N`) younger than the file just finished and never read, oldest first."""
+    def _between(self, old: tuple[int, int] | None) -> list[tuple[str, tuple[int, int]]]:
+        """Rotated siblings (`name.N`) younger than the file just finished and never read, oldest first; all of them without `old`."""
         numbered: list[tuple[int, str, tuple[int, int]]] = []
         for sibling in glob.glob(glob.escape(self.path) + ".*"):
             suffix = sibling[len(self.path) + 1 :]
@@ -208,19 +220,30 @@ class FollowedFile:
         return [] if known else [Change(self.path, "unreadable", f"cannot be read ({error.strerror or error})", self._lines)]
 
 
+class Source(Protocol):
+    """What a follower polls: a file, or a pipe."""
+
+    behind: bool
+
+    def poll(self) -> list[Lines | Change]:
+        """What came since the last poll."""
+
+    def close(self) -> bytes:
+        """Stop; the bytes of a last line without its end."""
+
+
 @dataclass(slots=True)
 class Follower:
-    """Several files, folders and patterns at once; files that appear later are picked up. `suffixes` decides what counts in a folder."""
+    """Several files, folders and patterns at once; files that appear later are picked up. A folder's logs are those the ledger reads."""
 
     targets: tuple[str, ...]
-    suffixes: tuple[str, ...] = (".log", ".jsonl", ".txt", ".out", ".err")
-    files: dict[str, FollowedFile] = field(default_factory=dict)
+    files: dict[str, Source] = field(default_factory=dict)
 
     def poll(self) -> list[Lines | Change]:
         """What is new in any file, file by file in name order."""
-        for path in self._paths():
+        for path, within in self._paths():
             if path not in self.files:
-                self.files[path] = FollowedFile(path)
+                self.files[path] = FollowedFile(path, history=within)
         return [item for path in sorted(self.files) for item in self.files[path].poll()]
 
     @property
@@ -232,15 +255,33 @@ class Follower:
         """Stop; the unfinished last line of each file that has one."""
         return {path: held for path, file in self.files.items() if (held := file.close())}
 
-    def _paths(self) -> list[str]:
-        found: list[str] = []
+    def _paths(self) -> list[tuple[str, bool]]:
+        """Each path with whether it was found in a folder."""
+        found: list[tuple[str, bool]] = []
         for target in self.targets:
             if os.path.isdir(target):
-                found += [
-                    str(p) for p in sorted(Path(target).iterdir()) if p.suffix in self.suffixes and p.is_file() and not p.is_symlink()
-                ]
+                found += [(path, True) for path in logs_in(target)]
             elif glob.has_magic(target) and not os.path.exists(target):
-                found += sorted(p for p in glob.glob(target, recursive=True) if os.path.isfile(p))
+                found += [(path, False) for path in sorted(glob.glob(target, recursive=True)) if os.path.isfile(path)]
             else:
-                found.append(target)
+                found.append((target, False))
         return found
+
+
+def logs_in(folder: str, depth: int = DEPTH) -> list[str]:
+    """The plain logs below a folder that are written to: no packed and no rotated ones, no files of the hook, no trajectory segments."""
+    own = is_run_folder(Path(folder))
+    found, below = [], []
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    below.append(entry.path)
+                elif is_live_log(entry.name) and (not own or entry.name.endswith(".log")) and entry.is_file():
+                    found.append(entry.path)
+    except OSError:
+        return []
+    if not own and depth > 1:
+        for inner in below[:FOLDERS]:
+            found += logs_in(inner, depth - 1)
+    return sorted(found)

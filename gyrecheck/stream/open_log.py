@@ -59,6 +59,13 @@ def find_logs(paths: tuple[str, ...]) -> tuple[LogFile, ...]:
     return tuple(sorted(unique.values(), key=_rotation))
 
 
+def is_live_log(name: str) -> bool:
+    """Whether a file of this name is a log that may still be written to: neither packed nor rotated away, and none of the hook's files."""
+    if name.endswith(".events.jsonl") or name in {"processes.jsonl", "hooks.json"} or _ROTATED.search(name) or _NOT_LOGS.search(name):
+        return False
+    return _LOG_NAMES.search(name) is not None and name.rpartition(".")[2] not in _PACKS.values()
+
+
 def _log(path: Path) -> LogFile:
     try:
         with path.open("rb") as file:
