@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from gyrecheck.model.events import Unit
@@ -131,12 +131,18 @@ def _parted(flows: list[Flow]) -> list[tuple[tuple[Unit, str], list[Flow], list[
 
 def _account(unit: Unit, stream: str, flows: list[Flow], snapshot: Snapshot, notes: list[str], given: float | None) -> Account | None:
     sampled, taken = _one(flows, "sampled"), _one(flows, "taken")
+    if sampled is not None and taken is not None and (size := _members(sampled, taken, snapshot)):
+        flows = [replace(f, values=[v * size for v in f.values], unit=Unit.SAMPLE) if f.unit is Unit.GROUP else f for f in flows]
+        notes = [*notes, f"`{sampled.name}` counts groups, `{taken.name}` their members: {size} a group"]
+        unit, sampled, taken = Unit.SAMPLE, _one(flows, "sampled"), _one(flows, "taken")
     left, in_flight = _one(flows, "left"), _one(flows, "in_flight")
     drops = _drops(flows)
     mode = _mode(snapshot, drops, taken, _one(flows, "drawn"))
     stand_in = ""
     if sampled is None and (done := _one(flows, "done")) and taken is not None:
         sampled, stand_in = done, f"`{done.name}` counts what was finished either way"
+    if taken is None and sampled is not None and (in_flight or drops) and (done := _one(flows, "done")):
+        taken, stand_in = done, f"`{done.name}` counts what was finished"
     if sampled is None and (written := _one(flows, "written")) and taken is not None and written.unit == taken.unit:
         sampled, stand_in = written, f"`{written.name}` counts what sampling wrote"
     if sampled is None and left is not None and any(f.reason == "overwritten" for f in drops) and (axis := _axis(snapshot)):
@@ -147,6 +153,22 @@ def _account(unit: Unit, stream: str, flows: list[Flow], snapshot: Snapshot, not
     if taken is None and sampled is not None and left is not None and not drops and _store(sampled, left):
         return None  # a replay store that only fills, or is full: what is overwritten is not logged
     return Account(unit, stream, mode, sampled, taken, drops, left, in_flight, given, notes=tuple(dict.fromkeys(notes)), stand_in=stand_in)
+
+
+_MEMBERS = re.compile(r"(?i)samples?|rows?|completions?|responses?|answers?|rollouts?|sequences?|traj")
+
+
+def _members(sampled: Flow, taken: Flow, snapshot: Snapshot) -> int:
+    """How many members a group has, where one number counts groups and the other clearly counts members; 0 elsewhere."""
+    if sampled.unit is not Unit.GROUP or taken.unit is Unit.GROUP or not _MEMBERS.search(taken.name) or sampled.last <= 0:
+        return 0
+    ratio = taken.last / sampled.last
+    told = next((s.last for s in snapshot.of("group_size") if s.low == s.high), 0.0)
+    if told >= 2:
+        return int(told) if ratio > 1.25 and ratio <= 1.25 * told else 0
+    late = [(taken.at(o) or 0.0) / v for o, v in zip(sampled.orders, sampled.values, strict=True) if v > 0][1:]
+    size = round(ratio)
+    return size if size >= 2 and late and all(abs(r - size) < 0.02 * size for r in late) else 0
 
 
 def _one(flows: list[Flow], term: str) -> Flow | None:

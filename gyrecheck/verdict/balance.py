@@ -39,6 +39,8 @@ def balance(account: Account, snapshot: Snapshot) -> Balance | None:
     missing = [n for n, f in (("sampled", account.sampled), ("taken", account.taken), ("left", account.left)) if f is None]
     if account.mode == "replay" and "taken" in missing:
         missing.remove("taken")
+    if account.in_flight is not None and account.taken is not None and account.taken.term == "done" and "left" in missing:
+        missing.remove("left")  # what was begun is finished, lost or still in flight
     if account.given_left is not None and "left" in missing:
         missing.remove("left")
     if not account.drops and account.mode == "queue":
@@ -118,10 +120,18 @@ def equation(found: Balance) -> str:
 
 def overstated(sampled: Flow, taken: Flow, factor: float) -> float | None:
     """The whole number k when consumption is k times production all along: a counter that counts epochs, minibatches or ranks."""
-    pairs = [(s, taken.at(o)) for o, s in zip(sampled.orders, sampled.values, strict=True) if s > 0]
-    ratios = [t / s for s, t in pairs if t]
+    by_sampled = [(s, taken.at(o)) for o, s in zip(sampled.orders, sampled.values, strict=True)]
+    by_taken = [(sampled.at(o), t) for o, t in zip(taken.orders, taken.values, strict=True)]
+    found = [k for pairs in (by_sampled, by_taken) if (k := _multiple([t / s for s, t in pairs if s and t]))]
+    best = min(found, key=lambda item: item[1], default=(0.0, 0.0))[0]
+    return best if best >= max(2.0, factor) else None
+
+
+def _multiple(ratios: list[float]) -> tuple[float, float] | None:
+    """The whole number that all later ratios lie near, and how far the worst lies from it."""
+    late = ratios[len(ratios) // 3 :]
     if len(ratios) < 3:
         return None
-    late = ratios[len(ratios) // 3 :]
-    k = round(late[-1])
-    return float(k) if k >= 2 and k >= factor and all(abs(r - k) <= 0.1 * k for r in late) else None
+    k = float(round(late[-1]))
+    worst = max(abs(r - k) for r in late)
+    return (k, worst) if k >= 2 and worst <= 0.1 * k else None

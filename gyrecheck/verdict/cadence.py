@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from gyrecheck.model.events import Unit
 from gyrecheck.model.finding import Severity, State
@@ -104,7 +105,7 @@ def _anew(run: View, docket: Docket) -> None:
     t = docket.rules.thresholds
     for series in run.series("lr", least=6):
         parts = list(lifetimes(series, run.restarts))
-        for (low, high, _), (start, end, opener) in zip(parts, parts[1:], strict=False):
+        for (low, high, _), (start, end, opener) in pairwise(parts):
             old, new = series.values[low:high], series.values[start:end]
             if opener is None or len(old) < 3 or len(new) < 3 or old[-1] <= 0 or _went_on(run, series.orders[start]) is False:
                 continue

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from gyrecheck.model.events import Unit
 from gyrecheck.model.finding import Severity, State
 from gyrecheck.model.snapshot import Place, Snapshot
 from gyrecheck.verdict.accounts import Account
@@ -166,6 +167,9 @@ def _broken(snapshot: Snapshot, found: Balance, at: int, docket: Docket) -> None
             at_most=Severity.WARNING,
         )
         return
+    if r < 0 and at == 0 and account.unit is Unit.TOKEN and account.taken is not None and _more_than_sampled(account):
+        _padded(account, docket)
+        return
     sum_of = f"{count(account.sampled.last)} {account.sampled.name} - ({equation(found)}) = {count(r)}"
     because = [Because(place, f"first line that does not close: {count(found.rows[at][1])}")]
     because += [
@@ -186,6 +190,34 @@ def _broken(snapshot: Snapshot, found: Balance, at: int, docket: Docket) -> None
     what = f"{count(-r)}{name} more left than came in, {since}: {sum_of}{how}: used twice, or a use that no counter of sampling names"
     hint = "give each trajectory an id and take it once; or, if reuse is meant, log draws apart from first uses"
     docket.add(TWICE, State.BROKEN, what, quantity="unaccounted", value=r, unit=unit, first=place, because=because, hint=hint)
+
+
+def _more_than_sampled(account: Account) -> bool:
+    """Whether each step trains on more tokens than were sampled for it, from the first line on."""
+    sampled, taken = account.sampled, account.taken
+    if sampled is None or taken is None or account.left is not None:
+        return False
+    pairs = [(s, taken.at(o) or 0.0) for o, s in zip(sampled.orders, sampled.values, strict=True)]
+    steps = [(s - a, t - b) for (a, b), (s, t) in pairwise([(0.0, 0.0), *pairs])]
+    return len(steps) >= 3 and all(t > s > 0 for s, t in steps)
+
+
+def _padded(account: Account, docket: Docket) -> None:
+    sampled, taken = account.sampled, account.taken
+    assert sampled is not None and taken is not None  # noqa: S101, PT018 - judged only with both
+    docket.add(
+        "GYR518",
+        State.BROKEN,
+        f"`{taken.name}` is {taken.last / sampled.last:.3g} times `{sampled.name}` ({count(taken.last)} of {count(sampled.last)}), more on every "
+        "line from the first on: it counts padding or prompts too, so rates and schedules computed from it are too high",
+        quantity=taken.name,
+        value=taken.last,
+        unit=account.unit.value,
+        first=taken.first_place,
+        because=[taken.last_place, sampled.last_place],
+        hint="count the tokens that the loss mask selects",
+        at_most=Severity.WARNING,
+    )
 
 
 def _moved(found: Balance, at: int) -> tuple[Flow | None, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gyrecheck.model.finding import Severity, State
 from gyrecheck.model.snapshot import Place
 from gyrecheck.verdict.accounts import Account
-from gyrecheck.verdict.flows import most_between
+from gyrecheck.verdict.flows import build_flows, most_between
 from gyrecheck.verdict.ruling import Because, Docket, count, share
 from gyrecheck.verdict.view import View, last_move
 
@@ -21,7 +21,8 @@ def judge_consumption(run: View, docket: Docket) -> None:
         _drops(run, account, docket)
         if account is run.accounts[0]:
             _outrun(run, account, docket)
-            _turnover(run, account, docket)
+    _turnover(run, docket)
+    _announced(run, docket)
     _zero(run, docket)
     _stopped(run, docket)
     _throttled(run, docket)
@@ -155,6 +156,18 @@ def _drops(run: View, account: Account, docket: Docket) -> None:
             )
 
 
+def _announced(run: View, docket: Docket) -> None:
+    """Work withdrawn at the announced end, in a log that balances nothing: said, and no fault."""
+    if any(account.sampled is not None for account in run.accounts) or not run.snapshot.marked("tail"):
+        return
+    for series in run.series("dropped_other"):
+        if series.key.reason in _ANNOUNCED and series.last > 0:
+            what = f"{count(series.last)} {series.name} at the announced end of the run: no fault"
+            at = [Because(series.last_place, series.name)]
+            name = f"dropped_{series.key.reason}"
+            docket.add("GYR511", State.HOLDS, what, quantity=name, value=series.last, because=at, at_most=Severity.NOTE)
+
+
 def _filter_hint(reason: str) -> str:
     if reason == "stale":
         return "let the sampler load new versions, or raise the age limit; try gyrecheck probe perturb --key max_age"
@@ -213,15 +226,15 @@ def _outrun(run: View, account: Account, docket: Docket) -> None:
         )
 
 
-def _turnover(run: View, account: Account, docket: Docket) -> None:
+def _turnover(run: View, docket: Docket) -> None:
     """Uses per thing against the declared reuse, where draws are logged."""
     drawn = next((f for f in run.snapshot.of("drawn")), None)
     declared = run.setting("declared_reuse")
-    sampled = account.sampled
-    if drawn is None or declared is None or sampled is None or sampled.last <= 0 or declared.last <= 0:
+    seen = run.sampled or next(iter(build_flows(run.series("sampled"), frozenset(("sampled",)), frozenset(), ())), None)
+    if drawn is None or declared is None or seen is None or seen.last <= 0 or declared.last <= 0:
         return
     total = drawn.last if drawn.rises >= drawn.count - 1 else drawn.total
-    measured = total / sampled.last
+    measured = total / seen.last
     off = docket.rules.thresholds.turnover_off
     if measured > off * declared.last or measured * off < declared.last:
         docket.add(

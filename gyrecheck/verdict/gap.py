@@ -65,7 +65,9 @@ def _large(run: View, docket: Docket) -> bool:
             _CODE,
             State.BROKEN,
             f"`{series.name}` is {mean:.3g} on average, from the first reading on"
-            + (" at age 0: with the same weights it must be at noise level" if same else ": staleness grows, this was there from the start"),
+            + (
+                " at age 0: with the same weights it must be at noise level" if same else ": staleness grows, this was there from the start"
+            ),
             quantity=series.name,
             value=round(mean, 4),
             first=series.first_place,

@@ -76,7 +76,13 @@ def _saw_tooth(run: View, docket: Docket) -> bool:
                 ),
             )
             return True
-        if climbs and climbs[-1][5] and climbs[-1][4] >= _climb(series, t.gap_climb) * climbs[-1][3] and series.key.term in {"logp_gap", "mismatch_kl"} and len(climbs) == 1:
+        if (
+            climbs
+            and climbs[-1][5]
+            and climbs[-1][4] >= _climb(series, t.gap_climb) * climbs[-1][3]
+            and series.key.term in {"logp_gap", "mismatch_kl"}
+            and len(climbs) == 1
+        ):
             low, high, _, start, end, _ = climbs[0]
             what = (
                 f"`{series.name}` climbs from {count(series.values[low])} to {count(series.values[high - 1])} over "

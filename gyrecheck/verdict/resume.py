@@ -18,6 +18,8 @@ def judge_resume(run: View, docket: Docket) -> None:
     handled = _handled(run)
     if handled is not None and _pinned(run, handled, again, docket):
         return
+    if handled is not None and _rewound(run, handled, docket):
+        return
     resumed = run.series("resumed_at")
     if handled is not None and resumed:
         _jump(run, handled, resumed[0], repeated, docket)
@@ -42,7 +44,9 @@ def _handled(run: View) -> Flow | None:
     """What is finished for good: trained and discarded together, else what was taken, else what was sampled."""
     account = run.main
     if account is None:
-        return next(iter(build_flows(run.series("taken", "done"), frozenset(("taken", "done")), frozenset(), [m.order for m in run.restarts])), None)
+        return next(
+            iter(build_flows(run.series("taken", "done"), frozenset(("taken", "done")), frozenset(), [m.order for m in run.restarts])), None
+        )
     if account.stand_in and account.sampled is not None and account.mode == "queue":
         return account.sampled
     parts = [f for f in (account.taken, *account.drops) if f is not None]
@@ -106,6 +110,35 @@ def _pinned(run: View, handled: Flow, again: Flow | None, docket: Docket) -> boo
             at_most=None if resumed is not None or repeated else Severity.WARNING,
         )
         return True
+    return False
+
+
+def _rewound(run: View, handled: Flow, docket: Docket) -> bool:
+    """A cursor that goes back at a restart while what is done goes on; at the end of a data set it begins anew without one."""
+    for cursor in run.series("cursor", least=3):
+        for at in range(1, len(cursor)):
+            before, after = cursor.values[at - 1], cursor.values[at]
+            low, high = cursor.orders[at - 1], cursor.orders[at]
+            restart = next((m for m in run.restarts if low < m.order <= high), None)
+            if after >= before or restart is None or any(low < reset <= high for reset in handled.resets):
+                continue
+            done, later = handled.at(low), handled.last
+            if done is None or later <= done or done < before - after:
+                continue
+            place = cursor.place(at)
+            docket.add(
+                "GYR512",
+                State.BROKEN,
+                f"`{cursor.name}` goes back from {count(before)} to {count(after)} at the restart, line {place.line}, while {count(done)} are "
+                f"done: {count(before - after)} are repeated",
+                quantity=cursor.name.replace(" ", "_"),
+                value=after,
+                unit=handled.unit.value,
+                first=place,
+                because=[Because(cursor.place(at - 1), "before"), Because(place, "after"), Because(restart.place, "restart")],
+                hint="save the cursor with what it counts, and restore it",
+            )
+            return True
     return False
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from gyrecheck.model.finding import Severity, State
 from gyrecheck.verdict.flows import Flow
 from gyrecheck.verdict.ruling import Because, Docket, count
@@ -25,13 +27,16 @@ def judge_standstill(run: View, docket: Docket) -> None:
     moved = max([last_move(f) for f in flows] + [_last_change(run)])
     told = sorted({order for f in counters for order in f.orders})
     after = [order for order in told if order > moved]
-    if len(after) < 2 * t.stuck_readings or len(after) * 10 < len(told) or any(f.orders[-1] <= moved for f in counters):
+    if len(after) < t.stuck_readings or any(f.orders[-1] <= moved for f in counters):
         return
     held = next((f for f in flows if f.term in {"in_flight", "left"} and f.last > 0), None)
     name: Flow = held or max(counters, key=lambda f: f.last)
     start = max(counters, key=last_move).place_at(moved)
     last = max((f.last_place for f in flows), key=lambda p: p.line)
     seconds = None if start.time is None or last.time is None else last.time - start.time
+    long = seconds is not None and seconds >= t.stuck_seconds and seconds >= _longest_wait(counters, moved)
+    if not long and (len(after) < 2 * t.stuck_readings or len(after) * 10 < len(told)):
+        return
     full = [m for m in snapshot.marked("throttled") if m.order > moved]
     why = "; the producer is held back by a full buffer that nobody empties" if full else ""
     docket.add(
@@ -43,8 +48,20 @@ def judge_standstill(run: View, docket: Docket) -> None:
         first=start,
         because=[Because(start, "last progress"), Because(last, "last line")],
         hint="look at what the side waits for that should move first; a longer timeout only hides it",
-        at_most=None if (seconds is not None and seconds >= t.stuck_seconds) or full else Severity.WARNING,
+        at_most=None if long or full else Severity.WARNING,
     )
+
+
+def _longest_wait(flows: list[Flow], moved: int) -> float:
+    """Three times the longest time that these counters ever took to move before, in seconds."""
+    times = sorted(
+        time
+        for f in flows
+        for s in f.series
+        for order, time in zip(s.orders, s.times, strict=True)
+        if order <= moved and time == time  # noqa: PLR0124
+    )
+    return 3.0 * max((b - a for a, b in pairwise(times)), default=0.0)
 
 
 def _last_change(run: View) -> int:

@@ -9,7 +9,7 @@ from gyrecheck.verdict.view import View
 
 def judge_syncs(run: View, docket: Docket) -> None:
     """Enter the verdict on failed syncs."""
-    failed = [m for m in run.snapshot.marked("load_failed")]
+    failed = run.snapshot.marked("load_failed")
     bad = {m.order for m in failed}
     done = [m for m in run.snapshot.marked("load_done") if m.order not in bad]
     last_good = max((m.order for m in done), default=0)
