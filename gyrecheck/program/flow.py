@@ -48,14 +48,23 @@ def prefixes(path: str) -> list[str]:
     return out
 
 
-def reach(fact: Function, calls: Iterable[int] = (), paths: Iterable[str] = (), *, cut: Callable[[int], bool] | None = None) -> Reached:
-    """Everything that values of `calls` and `paths` flow into. `cut(call)` true: the call's result carries nothing on."""
-    return _Pass(fact, set(calls), set(paths), cut).run()
+def reach(
+    fact: Function,
+    calls: Iterable[int] = (),
+    paths: Iterable[str] = (),
+    *,
+    binds: Iterable[Bind] = (),
+    cut: Callable[[int], bool] | None = None,
+) -> Reached:
+    """Everything that values of `calls`, `paths` and `binds` flow into. `cut(call)` true: the call's result carries nothing on."""
+    return _Pass(fact, set(calls), set(paths), frozenset(b.order for b in binds), cut).run()
 
 
 class _Pass:
-    def __init__(self, fact: Function, calls: set[int], paths: set[str], cut: Callable[[int], bool] | None) -> None:
-        self.fact, self.seeds, self.cut = fact, frozenset(calls), cut
+    def __init__(
+        self, fact: Function, calls: set[int], paths: set[str], given: frozenset[int], cut: Callable[[int], bool] | None
+    ) -> None:
+        self.fact, self.seeds, self.given, self.cut = fact, frozenset(calls), given, cut
         self.calls, self.paths = calls, paths
         self.ever = set(paths)
         self.taken: set[int] = set()
@@ -109,7 +118,7 @@ class _Pass:
 
     def _bind(self, bind: Bind) -> None:
         target = bind.target
-        if bind.op != "cmp" and bind.form not in {"del", "except"} and self._holds(bind.value):
+        if bind.order in self.given or (bind.op != "cmp" and bind.form not in {"del", "except"} and self._holds(bind.value)):
             self.paths.add(target)
             self.ever.add(target)
             self.kept.setdefault(bind.order, bind)

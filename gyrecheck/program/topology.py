@@ -109,6 +109,9 @@ def _judge(program: Program, modules: frozenset[int], own: list[Duty], declared:
     apart = started["sampling"] and started["training"]
     if apart:
         return Group(modules, declared or Topology.DECOUPLED, "a sampling and a training part are started on their own")
+    if _at_once(program, modules):
+        reason = "a thread of the one side runs while the other side runs in its starter"
+        return Group(modules, declared or Topology.COLOCATED, reason, *((drivers[0].function, _meeting(program, drivers[0].function)) if drivers else ()))
     if drivers:
         first = min(drivers, key=lambda d: (not _is_root(program, d.function), d.function))
         carrier = any(program.own(fn.number, "carrier.write", "carrier.make") for m in modules for fn in program.tree.functions_of(m))
@@ -155,6 +158,22 @@ def _meeting(program: Program, number: int) -> tuple[tuple[int, int], ...]:
         if chain:
             out.append((chain[-1].function, chain[-1].call))
     return tuple(out)
+
+
+def _at_once(program: Program, modules: frozenset[int]) -> bool:
+    """A function starts one side as a thread or process and then calls the other side itself."""
+    for fn in (f for m in modules for f in program.tree.functions_of(m)):
+        starts = {at for at, _ in program.own(fn.number, "thread.start", hints=True)}
+        if not starts:
+            continue
+        edges = program.calls.edges[fn.number]
+        away = {e.callee for e in edges if e.call in starts and e.kind == "passed"}
+        here = {e.callee for e in edges if e.kind == "call" and e.call > min(starts)}
+        for one, other in ((ACTING, LEARNING), (LEARNING, ACTING)):
+            apart = any(program.has(c, *one, full=True) and not program.has(c, *other, full=True) for c in away)
+            if apart and any(program.has(c, *other, full=True) and not program.has(c, *one, full=True) for c in here):
+                return True
+    return False
 
 
 def _started(program: Program, modules: frozenset[int]) -> dict[str, list[int]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from gyrecheck.program.program import Program, readable
 from gyrecheck.program.topology import Layout
+from gyrecheck.program.tree import Thing
 from gyrecheck.verdict.shapes.suspect import Suspect, at_call
 
 
@@ -40,7 +41,7 @@ def _acting(program: Program, number: int, modal: dict[int, str]) -> Iterator[Su
     fact = program.functions[number].fact
     done: set[str] = set()
     for at, call in enumerate(fact.calls):
-        target = program.resolver.callee(number, at)
+        target = program.resolver.callee(number, at) or _by_name(program, number, call.name, modal)
         base = target if target is not None and target.kind == "inst" else program.resolver.receiver(number, call)
         if base is None or base.kind != "inst" or int(base.ref) not in modal:
             continue
@@ -80,6 +81,16 @@ def _acting(program: Program, number: int, modal: dict[int, str]) -> Iterator[Su
                 program, number, at, "GYR107", f"`{readable(call)}` acts in training mode: it has {layer}, and {how}",
                 hint=f"call {who}.eval() before acting, and {who}.train() before the update", side="sampling",
             )  # fmt: skip
+
+
+def _by_name(program: Program, number: int, path: str, modal: dict[int, str]) -> Thing | None:
+    """A parameter that nobody passes here, named as the one class of the file that it can be: `actor` for `class Actor`."""
+    fn = program.tree.functions[number]
+    if path not in {p.name for p in fn.fact.params}:
+        return None
+    folded = path.replace("_", "").lower()
+    own = [c for c in program.tree.classes if c.module == fn.module and c.fact.name.lower() == folded]
+    return Thing("inst", own[0].number) if len(own) == 1 and own[0].number in modal else None
 
 
 def _anywhere(program: Program, cls: int, who: str) -> set[str]:

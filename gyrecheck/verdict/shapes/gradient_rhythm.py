@@ -48,7 +48,9 @@ def _no_clear(program: Program, root: int, found: list[Event]) -> Iterator[Suspe
             loop = next((lp for lp in around if any(steps.inside(program, b, step, lp) for b in backs)), None)
             if loop is None or _handed_on(program, step, loop):
                 continue
-            if not any(steps.inside(program, c, step, loop) for c in mine) and not _hidden_clear(program, step, loop):
+            others = [c for c in clears if c not in mine and steps.inside(program, c, step, loop)]
+            owned = bool(others) and all(c.optimizer and any(s.who == c.who for s in taken if s is not step) for c in others)
+            if not any(steps.inside(program, c, step, loop) for c in mine) and (owned or not _hidden_clear(program, step, loop)):
                 back = next(b for b in backs if steps.inside(program, b, step, loop))
                 yield _unclear(program, step, back)
                 continue
@@ -185,7 +187,6 @@ def _cleared(program: Program, found: list[Event]) -> Iterator[Suspect]:
 
 def _between(program: Program, clear: Event, backs: list[Event], taken: list[Event], clears: list[Event]) -> Iterator[Suspect]:
     """`backward`, then `zero_grad`, then `step`, in one run of statements."""
-    del clears
     here = clear.way[:-1]
     back = [b for b in backs if b.way[:-1] == here and _block(program, b) == _block(program, clear) and steps.before(program, b, clear)]
     step = [s for s in taken if s.way[:-1] == here and _block(program, s) == _block(program, clear) and steps.before(program, clear, s)]
@@ -195,8 +196,9 @@ def _between(program: Program, clear: Event, backs: list[Event], taken: list[Eve
     last, first = back[-1], step[0]
     if any(steps.before(program, last, s) and steps.before(program, s, clear) for s in taken if s.way[:-1] == here):
         return
-    if any(steps.before(program, clear, b) and steps.before(program, b, first) for b in backs):
-        return
+    again = [b for b in backs if steps.before(program, clear, b) and steps.before(program, b, first)]
+    if again and len({(e.who, e.role) for e in (*taken, *clears)}) != 2:
+        return  # more than one optimizer: the first pass may feed another one
     if not _feeds(program, last, clear, taken):
         return
     yield at_call(

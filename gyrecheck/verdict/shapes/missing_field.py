@@ -137,6 +137,8 @@ def _either(program: Program, number: int) -> Iterator[Suspect]:
     """`batch[k] if k in batch else zeros`."""
     fact = program.tree.functions[number].fact
     for bind in fact.binds:
+        if bind.op == "or" and bind.form == "=":
+            yield from _or_nothing(program, number, bind)
         if bind.op != "if" or bind.form != "=" or len(bind.value) < 2 or not isinstance(bind.value[0], str):
             continue
         path = bind.value[0]
@@ -152,6 +154,24 @@ def _either(program: Program, number: int) -> Iterator[Suspect]:
             number, bind, code, f"`{bind.target}` is made up as {made} when the field `{key}` is absent", at_most=grave, side=side,
             hint="raise, naming the key and what is there, and mend the field in the sampler's writer",
         )  # fmt: skip
+
+
+def _or_nothing(program: Program, number: int, bind: Bind) -> Iterator[Suspect]:
+    """`row["reward"] = verdict.value or 0.0`: a field of a record gets a number whenever the answer was nothing."""
+    target, key = bind.target, _leaf(bind.target)
+    if not target.endswith("]") or program.words.field(key) not in {"reward", "advantage", "logprob", "return"}:
+        return
+    if not _is_record(program, target[: target.rfind("[")]) or len(bind.value) != 2:
+        return
+    first, made = bind.value[0], _made_up(program, number, bind.value[1:])
+    if made is None or (isinstance(first, str) and first.startswith("=")) or _made_up(program, number, bind.value[:1]) is not None:
+        return
+    if not program.has(number, "env.step", "policy.generate", "reward.score", "carrier.write", full=True):
+        return
+    yield at_bind(
+        number, bind, "GYR312", f"`{target}` is {made} whenever the measurement gave nothing", side="sampling",
+        hint="raise or leave the record out when nothing was measured, and count it",
+    )  # fmt: skip
 
 
 def _absent(program: Program, number: int, bind: Bind, leaf: str) -> tuple[int, str] | None:

@@ -69,7 +69,7 @@ def _joins(call: Call, ends: tuple[str, str]) -> bool:
 
 def _kept(program: Program, number: int, bind: Bind, ends: tuple[str, str], paths: tuple[str, ...]) -> Iterator[Suspect]:
     fact = program.functions[number].fact
-    flow = reach(fact, paths=paths, cut=lambda c: not _carries(fact.calls[c]))
+    flow = reach(fact, paths=paths, binds=(bind,), cut=lambda c: not _carries(fact.calls[c]))
     sink = _sink(program, number, bind, flow)
     if sink is None:
         return

@@ -194,6 +194,8 @@ def _forward(program: Program, number: int, at: int, call: Call) -> Confidence |
         return None
     if last[:1].isupper():
         return None  # a class held by a variable: a constructor, no forward
+    if base is None and target is None and _into_distribution(program, number, at):
+        return Confidence.BOUND
     named = program.lexicon.named(last)
     direct = named is not None and named.kind == "module"
     if not direct:
@@ -201,6 +203,17 @@ def _forward(program: Program, number: int, at: int, call: Call) -> Confidence |
         if role is None or role[0] not in {"policy.forward", "policy.act"}:
             return None
     return Confidence.BOUND if _tensors(program, number, at, call) else Confidence.HINT
+
+
+def _into_distribution(program: Program, number: int, at: int) -> bool:
+    """The result is at once the parameter of a distribution that records: only a network's output is that."""
+    for index, call in enumerate(program.tree.functions[number].fact.calls):
+        given = (*(a for arg in call.args for a in arg), *(a for _, v in call.keywords for a in v))
+        if at in given and call.name[:1] != "." and call.name.rpartition(".")[2][:1].isupper():
+            made = program.resolver.callee(number, index)
+            if made is not None and made.kind == "ext" and ".distributions." in str(made.ref):
+                return True
+    return False
 
 
 def _tensors(program: Program, number: int, at: int, call: Call) -> bool:

@@ -43,7 +43,7 @@ def _each_pass(program: Program, number: int, at: int, role: str, bind: Bind) ->
     used = [
         c for i, c in enumerate(fact.calls)
         if program.loop_of(number, c.block) == loop and c.order > call.order
-        and ((program.role(number, i) in wanted and (c.name.rpartition(".")[0] == bind.target or _given(c.args, bind.target))))
+        and (program.role(number, i) in wanted and (c.name.rpartition(".")[0] == bind.target or _given(c.args, bind.target)))
     ]  # fmt: skip
     if not used:
         return

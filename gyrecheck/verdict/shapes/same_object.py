@@ -96,6 +96,8 @@ def _live_weights(program: Program, number: int) -> Iterator[Suspect]:
     fact = fn.fact
     for at, _ in program.own(number, "carrier.write"):
         call = fact.calls[at]
+        if call.name.rpartition(".")[2] not in {"put", "put_nowait", "put_many", "send"}:
+            continue  # what publishes may copy
         for atom in (*(a for arg in call.args for a in arg), *(a for _, v in call.keywords for a in v)):
             found = _state(program, number, atom)
             if not found or not _one_process(program, fn.module):

@@ -17,9 +17,9 @@ from gyrecheck.verdict.shapes.missing_field import missing_field
 from gyrecheck.verdict.shapes.pure_sides import pure_sides
 from gyrecheck.verdict.shapes.record_fields import record_fields
 from gyrecheck.verdict.shapes.recorded_forward import recorded_forward
+from gyrecheck.verdict.shapes.remade import remade
 from gyrecheck.verdict.shapes.same_object import same_object
 from gyrecheck.verdict.shapes.sampler_log import sampler_log
-from gyrecheck.verdict.shapes.remade import remade
 from gyrecheck.verdict.shapes.schedule import schedule
 from gyrecheck.verdict.shapes.shared_model import shared_model
 from gyrecheck.verdict.shapes.standalone import standalone
