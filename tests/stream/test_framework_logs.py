@@ -138,6 +138,12 @@ def test_sound_log(name: str) -> None:
         assert found[0].value == expected.value
 
 
+@pytest.mark.parametrize("name", sorted(LOGS))
+def test_no_restart_is_seen(name: str) -> None:
+    """A producer that pauses and resumes, as frameworks print it, is no restart of the run."""
+    assert _judged(name, broken=False).run.snapshot.marked("restart") == ()
+
+
 @pytest.mark.parametrize("name", sorted(name for name, expected in SOUND.items() if expected.total))
 def test_sampled_total(name: str) -> None:
     """What was sampled, read from a sound log, is what was put into it."""
