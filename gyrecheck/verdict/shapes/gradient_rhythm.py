@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gyrecheck.model.facts import Block
+from gyrecheck.model.finding import Confidence
 from gyrecheck.program.flow import prefixes
 from gyrecheck.program.program import Program, readable
 from gyrecheck.program.topology import Layout
@@ -73,6 +74,8 @@ def _no_clear(program: Program, root: int, found: list[Event]) -> Iterator[Suspe
                     break
     if taken and backs and not clears:
         yield from _never(program, root, taken[0], backs[0])
+    elif all(e.confidence is Confidence.HINT for e in program.callers[root]):
+        yield from _of_another(program, root, taken, backs, clears)
 
 
 def _never(program: Program, root: int, step: Event, back: Event) -> Iterator[Suspect]:
@@ -88,6 +91,28 @@ def _never(program: Program, root: int, step: Event, back: Event) -> Iterator[Su
     if name == "<module>" or "evaluation" in program.region(root) or _handed_on(program, step, (0, 0)) or _fresh(program, root, step):
         return
     yield _unclear(program, step, back)
+
+
+def _of_another(program: Program, root: int, taken: list[Event], backs: list[Event], clears: list[Event]) -> Iterator[Suspect]:
+    """One optimizer of a function is cleared on every pass and the other nowhere in the file: the clearing names the wrong one."""
+    if any(len(e.way) > 1 or steps.loops(program, e) or e.place[0] != root for e in (*taken, *backs, *clears)):
+        return
+    stepped = {s.who for s in taken}
+    if len(stepped) < 2 or not all(c.optimizer and c.who in stepped for c in clears):
+        return
+    module = program.tree.functions[root].module
+    cleared = {
+        _tail(fn.fact.calls[at].name.rpartition(".")[0]) for fn in program.tree.functions_of(module) for at, _ in program.own(fn.number, CLEAR, hints=True)
+    }  # fmt: skip
+    for step in taken:
+        back = next((b for b in reversed(backs) if steps.before(program, b, step)), None)
+        if (
+            back is not None
+            and _tail(step.who) not in cleared
+            and not _handed_on(program, step, (0, 0))
+            and not _fresh(program, root, step)
+        ):
+            yield _unclear(program, step, back)
 
 
 def _fresh(program: Program, root: int, step: Event) -> bool:

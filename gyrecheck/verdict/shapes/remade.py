@@ -108,7 +108,8 @@ def _used(fact: Function, made: Bind, tail: str, *, held: bool) -> bool:
     name = f".{tail}" if held else tail
 
     def is_it(path: object) -> bool:
-        return isinstance(path, str) and (path == tail or path.endswith(name)) if held else path == tail
+        whole = path.partition("[")[0] if isinstance(path, str) else ""
+        return whole == tail or (held and whole.endswith(name))
 
     for call in fact.calls:
         head, _, last = call.name.rpartition(".")

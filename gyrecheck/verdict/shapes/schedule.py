@@ -46,6 +46,16 @@ def _unit(program: Program, root: int, event: Event, found: list[Event]) -> Iter
     if horizon is None:
         return
     factors, places = horizon
+    passes = _passes(program, event, around[0])
+    inner = passes - factors
+    if factors < passes and inner and all(program.words.has("per_pass", term) for term in inner) and not any("()" in t for t in factors):
+        yield at_call(
+            program, *event.place, "GYR209", f"`{readable(program.call(*event.place))}` advances once a pass, and the passes are counted by "
+                f"{_listed(passes)}, but the schedule's length counts {_listed(factors)}: another unit",
+            evidence=(*places, Evidence(*_loop_line(program, event, around[0]), label="because", text="it advances in this loop")),
+            side="training", hint="count the schedule's length in the passes of this loop",
+        )  # fmt: skip
+        return
     counts = [_count(program, event, loop) for loop in around]
     if not factors or not counts[0]:
         return
@@ -119,6 +129,18 @@ def _count(program: Program, event: Event, loop: tuple[int, int]) -> set[str]:
     return _terms(program, number, program.tree.functions[number].fact.blocks[block].detail, names, 0, expand=False)
 
 
+def _passes(program: Program, event: Event, loop: tuple[int, int]) -> set[str]:
+    """What a counted loop's number of passes is made of, names followed to their values; empty for a loop over data."""
+    depth, block = loop
+    number = event.way[depth][0]
+    names = event.names[depth] if depth < len(event.names) else {}
+    fact = program.tree.functions[number].fact
+    detail = fact.blocks[block].detail
+    if not any(isinstance(a, int) and fact.calls[a].name in {"range", "trange"} for a in detail):
+        return set()
+    return _terms(program, number, detail, names, 0, expand=True)
+
+
 def _horizon(program: Program, root: int, who: str) -> tuple[set[str], tuple[Evidence, ...]] | None:
     """The factors of the length of schedule `who`, and where it is counted."""
     for number, bind in _makers(program, root, who):
@@ -150,6 +172,8 @@ def _length(program: Program, number: int, call: Call, names: dict[str, str]) ->
     given: Atoms | None = next((v for k, v in call.keywords if k in program.words["horizon"]), None)
     if given is None and len(call.args) >= 2 and call.name.rpartition(".")[2] not in program.words["no_horizon"]:
         given = call.args[-1] if call.name.islower() else call.args[1]
+    if given is None and call.name.rpartition(".")[2] == "LambdaLR":
+        return _by_lambda(program, number, call)
     if given is None:
         return None
     factors = _terms(program, number, given, names, 0, expand=True)
@@ -158,6 +182,25 @@ def _length(program: Program, number: int, call: Call, names: dict[str, str]) ->
         counted = [b for b in program.tree.functions[number].fact.binds if b.target == atom]
         places.extend(program.place(number, b.line, "its length is counted here", "because", b.column + 1) for b in counted)
     return factors, tuple(places)
+
+
+def _by_lambda(program: Program, number: int, call: Call) -> tuple[set[str], tuple[Evidence, ...]] | None:
+    """The counts in `lambda k: 1 - k / total`."""
+    atoms = next((v for k, v in call.keywords if k == "lr_lambda"), call.args[1] if len(call.args) > 1 else ())
+    text = str(atoms[0]) if len(atoms) == 1 else ""
+    if not text.startswith("<lambda "):
+        return None
+    inner = program.tree.first_function[program.tree.functions[number].module] + int(text[8:-1])
+    fact = program.tree.functions[inner].fact
+    if len(fact.exits) != 1 or len(fact.exits[0].items) != 1:
+        return None
+    own = {p.name for p in fact.params}
+    told = tuple(a for a in fact.exits[0].items[0] if a not in own)
+    outer = tuple(a for a in told if isinstance(a, str) and not a.startswith("="))
+    if len(outer) != sum(1 for a in told if not (isinstance(a, str) and a.startswith("="))):
+        return None
+    factors = _terms(program, number, outer, {}, 0, expand=True)
+    return factors, (program.place(number, call.line, "the schedule is made here", "because", call.column + 1),)
 
 
 def _terms(program: Program, number: int, atoms: Atoms, names: dict[str, str], depth: int, *, expand: bool) -> set[str]:

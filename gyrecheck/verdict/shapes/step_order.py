@@ -1,4 +1,4 @@
-"""Do clipping, optimizer and schedule follow one another in the right order within one pass? (GYR210, GYR211, GYR221).
+"""Do clipping, optimizer and schedule follow one another in the right order within one pass? (GYR210, GYR211, GYR213, GYR221).
 
 Clipping works between the backward pass and the step, on gradients that are no longer scaled; a schedule advances after the optimizer.
 """
@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from gyrecheck.program.program import Program, readable
 from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes import steps
-from gyrecheck.verdict.shapes.steps import BACK, CLIP, SCHEDULE, STEP, Event
+from gyrecheck.verdict.shapes.gradient_rhythm import rhythm
+from gyrecheck.verdict.shapes.steps import BACK, CLEAR, CLIP, SCHEDULE, STEP, Event
 from gyrecheck.verdict.shapes.suspect import Suspect, at_call
 
 
@@ -21,10 +22,8 @@ def step_order(program: Program, _layout: Layout) -> Iterator[Suspect]:
         table = program.full.of[fn.number]
         if (STEP not in table and "scaler.step" not in table) or BACK not in table or fn.fact.name.startswith("test"):
             continue
-        if CLIP not in table and SCHEDULE not in table:
-            continue
         found = steps.events(program, fn.number)
-        for suspect in (*_clips(program, found), *_schedules(program, found)):
+        for suspect in (*_clips(program, found), *_schedules(program, found), *_leftover(program, found)):
             key = (suspect.code, suspect.function, suspect.line)
             if key not in seen:
                 seen.add(key)
@@ -107,3 +106,35 @@ def _schedules(program: Program, found: list[Event]) -> Iterator[Suspect]:
                 evidence=(steps.evidence(program, near[0], "the optimizer steps after it"),), side="training",
                 hint="step the optimizer first, then the schedule",
             )  # fmt: skip
+
+
+def _leftover(program: Program, found: list[Event]) -> Iterator[Suspect]:
+    """The optimizer steps on every n-th pass, and what the last passes added is cleared at the start of the next round, unused."""
+    for step in (e for e in found if e.role == STEP):
+        around = steps.loops(program, step)
+        branch = rhythm(program, step, around[0]) if len(around) > 1 else None
+        if branch is None or branch[1].op.replace("+", "").replace("-", "") != "%==":
+            continue
+        loop, outer = around[0], around[1]
+        number = step.way[loop[0]][0]
+        head = program.tree.functions[number].fact.blocks[loop[1]]
+        backs = [
+            e
+            for e in found
+            if e.role == BACK and steps.inside(program, e, step, loop) and not any(True for _ in steps.branches(program, e, loop))
+        ]
+        others = [e for e in found if e.role == STEP and e is not step and steps.inside(program, e, step, outer)]
+        wiped = [
+            e for e in found if e.role == CLEAR and steps.inside(program, e, step, outer) and not steps.inside(program, e, step, loop)
+            and loop[0] == outer[0] == len(e.way) - 1 and program.call(*e.place).order < head.order
+        ]  # fmt: skip
+        if not backs or others or not wiped:
+            continue
+        where, block = branch
+        yield at_call(
+            program, *step.place, "GYR213", f"`{readable(program.call(*step.place))}` runs on full windows only: what the last passes "
+                "of a round add is cleared unused",
+            evidence=(program.place(where, block.line, "the step happens only when this holds", "because"),
+                      steps.evidence(program, wiped[0], "the rest is cleared here")),
+            side="training", hint="step once more after the loop when a window is left open, or on the last pass",
+        )  # fmt: skip

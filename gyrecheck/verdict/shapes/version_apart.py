@@ -57,7 +57,9 @@ def _read_late(program: Program, number: int) -> Iterator[Suspect]:
         return
     for order, line, path, at in reads:
         if order > last[0].order:
-            awaited = program.place(number, start.line, f"weights may change while this waits: {readable(start)}", "because", start.column + 1)
+            awaited = program.place(
+                number, start.line, f"weights may change while this waits: {readable(start)}", "because", start.column + 1
+            )
             words = f"`{path}` is read after `{readable(start)}` has returned: the record may name weights that did not act"
             hint = f"read {path} before the await, and put that value into the record"
             if isinstance(at, int):
@@ -89,7 +91,9 @@ def _put_on_by_reader(program: Program, number: int) -> Iterator[Suspect]:
     if program.has(number, *ACTING, full=True):
         return
     taken = _taken(program, number)
-    if not taken or not any(program.has(f.number, *LEARNING, full=True) for f in program.tree.functions_of(program.functions[number].module)):
+    if not taken or not any(
+        program.has(f.number, *LEARNING, full=True) for f in program.tree.functions_of(program.functions[number].module)
+    ):
         return
     for bind in fact.binds:
         root = bind.target.split(".")[0].split("[")[0]
@@ -167,7 +171,9 @@ def _given_weights(fact: Function, call: Call) -> bool:
 
 def _announced(program: Program, number: int) -> Iterator[Suspect]:
     fact = program.tree.functions[number].fact
-    saves = [c for c in fact.calls if c.name.rpartition(".")[2] in _SAVES and (_given_weights(fact, c) or c.name.endswith("save_pretrained"))]
+    saves = [
+        c for c in fact.calls if c.name.rpartition(".")[2] in _SAVES and (_given_weights(fact, c) or c.name.endswith("save_pretrained"))
+    ]
     if not saves:
         return
     for at, call in enumerate(fact.calls):
