@@ -66,6 +66,16 @@ class Asked:
         raise NotImplementedError
 
 
+UNASKED = Thing("unasked", "")
+"""Stands for no answer yet."""
+
+
+def first_name(path: str) -> str:
+    """`row[val].x` -> `row`."""
+    head = path.partition(".")[0]
+    return head.partition("[")[0] if "[" in head else head
+
+
 def split(path: str) -> tuple[str, str | None]:
     """`a.b[c]` -> (`a.b`, `[c]`), `a.b` -> (`a`, `b`), `a` -> (`a`, None)."""
     if path.endswith("]"):

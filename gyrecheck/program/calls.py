@@ -18,61 +18,12 @@ from gyrecheck.program.tree import Fn, Thing, Tree
 from gyrecheck.rulebook.lexicon import Lexicon, fold
 
 _FEW = 3
-_COMMON = frozenset(
-    [
-        "get",
-        "set",
-        "add",
-        "append",
-        "extend",
-        "insert",
-        "pop",
-        "remove",
-        "clear",
-        "copy",
-        "update",
-        "items",
-        "keys",
-        "values",
-        "join",
-        "split",
-        "strip",
-        "format",
-        "index",
-        "count",
-        "sort",
-        "read",
-        "write",
-        "open",
-        "close",
-        "put",
-        "send",
-        "recv",
-        "start",
-        "stop",
-        "run",
-        "step",
-        "reset",
-        "sample",
-        "forward",
-        "backward",
-        "train",
-        "eval",
-        "save",
-        "load",
-        "to",
-        "cpu",
-        "cuda",
-        "item",
-        "mean",
-        "sum",
-        "max",
-        "min",
-        "log",
-        "print",
-        "info",
-    ]
-)
+_COMMON = frozenset({
+    "get", "set", "add", "append", "extend", "insert", "pop", "remove", "clear", "copy", "update", "items", "keys",
+    "values", "join", "split", "strip", "format", "index", "count", "sort", "read", "write", "open", "close", "put",
+    "send", "recv", "start", "stop", "run", "step", "reset", "sample", "forward", "backward", "train", "eval", "save",
+    "load", "to", "cpu", "cuda", "item", "mean", "sum", "max", "min", "log", "print", "info",
+})  # fmt: skip
 
 
 class Edge(NamedTuple):
@@ -103,6 +54,8 @@ class Calls(Kinds):
         self.edges: list[list[Edge]] = [[] for _ in tree.functions]
         self.resolved = self.unresolved = 0
         self._holders: tuple[int, set[str]] = (-1, set())
+        self._may_hold: dict[str, bool] = {}
+        self._fits: dict[tuple[str, tuple[str, ...]], bool] = {}
         self._defined: dict[str, list[int]] = {}
         for fn in tree.functions:
             if fn.cls >= 0:
@@ -148,20 +101,14 @@ class Calls(Kinds):
         if wanted is None:
             self._wanted[last] = wanted = self._means_something(last)
         if not wanted and not ("." not in call.name and self._local(fn, call.name)):
-            for atoms in call.args:
-                self._passed(fn, at, atoms)
-            for _, atoms in call.keywords:
-                self._passed(fn, at, atoms)
+            self._passed(fn, at, call)
             return
         target = self.resolver.callee(fn.number, at)
         before = len(self.edges[fn.number])
         role = self._role(fn, call, target, last)
         if target is not None and target.kind in {"func", "class", "inst"}:
             self._edge(fn, at, target, last)
-        for atoms in call.args:
-            self._passed(fn, at, atoms)
-        for _, atoms in call.keywords:
-            self._passed(fn, at, atoms)
+        self._passed(fn, at, call)
         if role is not None:
             self.roles[fn.number].append(RoleAt(role[0], at, role[1], role[2]))
         first_party = target is not None and target.kind in {"func", "class", "inst", "module"}
@@ -259,7 +206,7 @@ class Calls(Kinds):
                 continue
             if shape.keywords and not any(k in shape.keywords for k, _ in call.keywords):
                 continue
-            if shape.receivers and not (variable and fits(fold(variable), shape.receivers)):
+            if shape.receivers and not (variable and self._fitting(variable, shape.receivers)):
                 continue
             return (shape.role, Confidence(shape.confidence), call.name) if shape.role else None
         named = self.lexicon.named(variable) if variable else None
@@ -276,6 +223,13 @@ class Calls(Kinds):
             sure = said.startswith(("grad.", "guard.", "mode."))
             return said, Confidence.BOUND if sure else Confidence.HINT, call.name
         return None
+
+    def _fitting(self, variable: str, patterns: tuple[str, ...]) -> bool:
+        key = (variable, patterns)
+        known = self._fits.get(key)
+        if known is None:
+            self._fits[key] = known = fits(fold(variable), patterns)
+        return known
 
     # ---- edges
 
@@ -302,21 +256,26 @@ class Calls(Kinds):
         fact = self.tree.functions[number].fact
         return len(fact.calls) <= 1 and not fact.binds and (not fact.exits or fact.exits[0].kind == "raise")
 
-    def _passed(self, fn: Fn, at: int, atoms: tuple[str | int, ...]) -> None:
-        for atom in atoms:
-            if isinstance(atom, int) or atom[:1] == "=":
-                continue
-            if atom[:1] != "<" and not (atom.rpartition(".")[2] in self._function_names or atom in self._names_in(fn)):
-                continue
-            found = self.resolver.atom(fn.number, atom)
-            if found is not None and found.kind == "func":
-                self.edges[fn.number].append(Edge(fn.number, int(found.ref), at, "passed", Confidence.BOUND))
+    def _passed(self, fn: Fn, at: int, call: Call) -> None:
+        """Edges to the functions that a call is given."""
+        holds = self._may_hold
+        for atoms in call.args if not call.keywords else (*call.args, *[v for _, v in call.keywords]):
+            for atom in atoms:
+                if isinstance(atom, int) or atom[0] == "=":
+                    continue
+                may = holds.get(atom)
+                if may is None:
+                    holds[atom] = may = atom[0] == "<" or atom.rpartition(".")[2] in self._function_names
+                if not may and atom not in self._renamed[fn.module] and atom not in self._names_in(fn):
+                    continue
+                found = self.resolver.atom(fn.number, atom)
+                if found is not None and found.kind == "func":
+                    self.edges[fn.number].append(Edge(fn.number, int(found.ref), at, "passed", Confidence.BOUND))
 
     def _names_in(self, fn: Fn) -> set[str]:
         """Names that may hold a function here: bound to a lambda, a partial or another name."""
         if self._holders[0] != fn.number:
             held = {b.target for b in fn.fact.binds if b.value and (isinstance(b.value[0], int) or b.op == "lambda")}
-            held |= self._renamed[fn.module]
             self._holders = (fn.number, held)
         return self._holders[1]
 

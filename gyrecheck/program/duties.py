@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from gyrecheck.model.finding import Confidence
 from gyrecheck.program.program import ACTING, LEARNING, SAMPLING, TRAINING, Program
+from gyrecheck.program.tree import Fn
 
 _HANDOFF = ("buffer.put", "buffer.take", "carrier.write", "carrier.read")
 _SYNC = ("weights.publish", "weights.load")
@@ -21,7 +22,15 @@ class Duty(NamedTuple):
 
 def duties(program: Program) -> list[Duty]:
     """One entry for each function that has an effect; what fits nowhere is `unsure`, for a person to judge."""
-    return [found for fn in program.functions if (found := duty_of(program, fn.number)) is not None]
+    return [found for fn in program.functions if not _is_idle(program, fn) and (found := duty_of(program, fn.number)) is not None]
+
+
+def _is_idle(program: Program, fn: Fn) -> bool:
+    """No role, no effect, and no name that is a duty by itself: nine functions of ten."""
+    number = fn.number
+    if program.calls.roles[number] or program.full.of[number] or fn.fact.name in {"step", "reset"}:
+        return False
+    return not program.is_listed(number) and "target" not in program.region(number)
 
 
 def duty_of(program: Program, number: int) -> Duty | None:

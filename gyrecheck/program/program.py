@@ -30,6 +30,7 @@ class Program:
     def __init__(self, modules: tuple[Module, ...], lexicon: Lexicon, regions: RegionNames, words: LintWords) -> None:
         self.tree = Tree(modules)
         self.lexicon, self.regions, self.words = lexicon, regions, words
+        self._regions: dict[int, frozenset[str]] = {}
         self.resolver = Resolver(self.tree, lexicon)
         self.calls = Calls(self.tree, lexicon, self.resolver)
         self.full = Effects(self.calls, lambda _: False)
@@ -57,24 +58,42 @@ class Program:
 
     def region(self, number: int) -> frozenset[str]:
         """The regions that a function's name puts it in; `dataset` only where the class or the name `collate` says so."""
-        fn = self.tree.functions[number]
+        known = self._regions.get(number)
+        if known is None:
+            self._regions[number] = known = self._region(self.tree.functions[number])
+        return known
+
+    def _region(self, fn: Fn) -> frozenset[str]:
         found = self.regions.of(fn.fact.name)
         if "dataset" in found:
             kinds = self.regions.table["dataset"].class_kinds
             if "collate" not in fn.fact.name and not (fn.cls >= 0 and self.calls.class_kind(fn.cls) in kinds):
                 found -= {"dataset"}
+        if "evaluation" in found and fn.fact.name.startswith("play") and self.own(number, "buffer.put"):
+            found -= {"evaluation"}  # it plays to fill the store
         return found
 
     def is_driver(self, number: int) -> bool:
         """Reaches both sides and does neither by itself, or is a composition root that a vocabulary lists."""
         own = self.full.of[number]
-        if self.tree.qualified(number) in self.lexicon.drivers:
+        if self.is_listed(number):
             return True
+        if len(own) < 2:  # two sides are two effects
+            return False
         sides = []
         for roles in (ACTING, LEARNING):
             near = [own[r].distance for r in roles if r in own and own[r].confidence is not Confidence.HINT]
             sides.append(min(near) if near else -1)
         return sides[0] > 0 and sides[1] > 0
+
+    def is_listed(self, number: int) -> bool:
+        """A composition root that a vocabulary lists."""
+        name = self.tree.functions[number].fact.name
+        return (name in self._driver_names or name[0] == "<") and self.tree.qualified(number) in self.lexicon.drivers
+
+    @cached_property
+    def _driver_names(self) -> frozenset[str]:
+        return frozenset(d.rpartition(".")[2] for d in self.lexicon.drivers)
 
     def role(self, number: int, call: int) -> str:
         """The role of one call when it is surely known, else empty."""
@@ -83,19 +102,26 @@ class Program:
 
     def known_role(self, number: int, call: int) -> tuple[str, Confidence] | None:
         """The role of one call and how it is known."""
+        if not self.calls.roles[number]:
+            return None
         if number not in self._role_of:
             self._role_of[number] = {r.call: (r.role, r.confidence) for r in self.calls.roles[number]}
         return self._role_of[number].get(call)
 
     def own(self, number: int, *roles: str, hints: bool = False) -> list[tuple[int, str]]:
         """A function's own calls with one of the roles, in order, as (call number, role)."""
+        found = self.calls.roles[number]
+        if not found:  # nine functions of ten
+            return []
         return [
-            (r.call, r.role) for r in self.calls.roles[number] if r.role in roles and (hints or r.confidence is not Confidence.HINT)
+            (r.call, r.role) for r in found if r.role in roles and (hints or r.confidence is not Confidence.HINT)
         ]  # fmt: skip
 
     def has(self, number: int, *roles: str, full: bool = False) -> str:
         """The nearest of the roles that a function surely has by itself or through calls, or empty."""
         table = (self.full if full else self.effects).of[number]
+        if not table:
+            return ""
         near = [(table[r].distance, r) for r in roles if r in table and table[r].confidence is not Confidence.HINT]
         return min(near)[1] if near else ""
 

@@ -214,12 +214,19 @@ class Receivers(Classes):
     def sites(self, name: str) -> list[tuple[int, int]]:
         """All calls whose last name component is `name`, as (function, call)."""
         if self._sites is None:
-            table: dict[str, list[tuple[int, int]]] = {}
-            known = {f.fact.name for f in self.tree.functions} | {c.fact.name for c in self.tree.classes}
-            for fn in self.tree.functions:
-                for at, call in enumerate(fn.fact.calls):
-                    last = call.name.rpartition(".")[2]
-                    if last in known:
-                        table.setdefault(last, []).append((fn.number, at))
-            self._sites = table
+            self._sites = self._all_sites()
         return self._sites.get(name, [])
+
+    def _all_sites(self) -> dict[str, list[tuple[int, int]]]:
+        table: dict[str, list[tuple[int, int]]] = {c.fact.name: [] for c in self.tree.classes}
+        table.update((f.fact.name, []) for f in self.tree.functions)
+        rows: dict[str, list[tuple[int, int]] | None] = {}  # by the whole name: most names are called often
+        for fn in self.tree.functions:
+            for at, call in enumerate(fn.fact.calls):
+                name = call.name
+                if name not in rows:
+                    rows[name] = table.get(name.rpartition(".")[2])
+                row = rows[name]
+                if row is not None:
+                    row.append((fn.number, at))
+        return table

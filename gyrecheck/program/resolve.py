@@ -7,7 +7,7 @@ kept; a question that asks itself is answered with None, so recursion and import
 from __future__ import annotations
 
 from gyrecheck.model.facts import Atom, Bind
-from gyrecheck.program.asked import DEPTH, split
+from gyrecheck.program.asked import DEPTH, UNASKED, first_name, split
 from gyrecheck.program.receivers import Receivers
 from gyrecheck.program.tree import Thing
 
@@ -18,9 +18,10 @@ class Resolver(Receivers):
     def path(self, number: int, path: str) -> Thing | None:
         """What the dotted `path` is, read in function `number`."""
         key = (number, path)
-        if key in self._paths:
-            return self._paths[key]
-        home = self._home(number, path.split(".", 1)[0].split("[", 1)[0])
+        found = self._paths.get(key, UNASKED)
+        if found is not UNASKED:
+            return found
+        home = self._home(number, first_name(path))
         if home != number:
             self._paths[key] = found = self.path(home, path)
             return found
@@ -37,16 +38,11 @@ class Resolver(Receivers):
 
     def _home(self, number: int, name: str) -> int:
         """The scope that binds a name as seen from function `number`; the module body when none does."""
-        at = number
         functions = self.tree.functions
-        while True:
-            parent = functions[at].parent
-            if parent < 0:
-                return at
-            names = self.tree.names(at)
-            if name in names.params or name in names.binds or name in names.imports or name in names.functions or name in names.classes:
-                return at
-            at = parent
+        fn = functions[number]
+        while fn.parent >= 0 and name not in (fn.names or self.tree.names(fn.number)).bound:
+            fn = functions[fn.parent]
+        return fn.number
 
     def _path(self, number: int, path: str) -> Thing | None:
         head, tail = split(path)
@@ -69,7 +65,10 @@ class Resolver(Receivers):
         at: int = number
         while at >= 0:
             fn = self.tree.functions[at]
-            names = self.tree.names(at)
+            names = fn.names or self.tree.names(at)
+            if name not in names.bound:
+                at = fn.parent
+                continue
             if name in names.functions:
                 return Thing("func", names.functions[name])
             if name in names.classes:
@@ -79,15 +78,13 @@ class Resolver(Receivers):
                 if found is None and name in names.binds:
                     found = self._first(at, names.binds[name])
                 return found
-            if name in names.binds or name in names.imports:
-                found = self._first(at, names.binds[name]) if name in names.binds else None
-                if found is None and name in names.imports:
-                    for entry in names.imports[name]:
-                        found = self.imported(fn.module, entry)
-                        if found is not None:
-                            break
-                return found
-            at = fn.parent
+            found = self._first(at, names.binds[name]) if name in names.binds else None
+            if found is None and name in names.imports:
+                for entry in names.imports[name]:
+                    found = self.imported(fn.module, entry)
+                    if found is not None:
+                        break
+            return found
         module = self.tree.functions[number].module
         found = self.star(module, name)
         if found is None and name.isidentifier():

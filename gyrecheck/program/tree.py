@@ -31,6 +31,8 @@ class Names(NamedTuple):
     functions: dict[str, int]
     classes: dict[str, int]
     imports: dict[str, list[Import]]
+    bound: frozenset[str]
+    """Every name of the five."""
 
 
 class Fn:
@@ -166,31 +168,32 @@ class Tree:
         """The names bound in a function's own scope."""
         fn = self.functions[number]
         if fn.names is None:
-            binds: dict[str, list[Bind]] = {}
-            hidden = set(fn.fact.globals)
-            for bind in fn.fact.binds:
-                if bind.target not in hidden:
-                    binds.setdefault(bind.target, []).append(bind)
-            if number == self.first_function[fn.module]:
-                for other in self.functions[number : self._end(fn.module)]:
-                    for bind in other.fact.binds if other.fact.globals else ():
-                        if bind.target in other.fact.globals:
-                            # its calls are numbered in the other function: only the names in its value mean anything here
-                            named = tuple(a for a in bind.value if isinstance(a, str) and not a.startswith("<"))
-                            binds.setdefault(bind.target, []).append(bind._replace(value=named))
-            imports: dict[str, list[Import]] = {}
-            for entry in self.imports[fn.module].get(number, ()):
-                if entry.kind != "star":
-                    bound = entry.alias or (entry.name if entry.kind == "from" else entry.module.partition(".")[0])
-                    imports.setdefault(bound, []).append(entry)
-            fn.names = Names(
-                {p.name: p for p in fn.fact.params},
-                binds,
-                {self.functions[c].fact.name: c for c in fn.children},
-                {self.classes[c].fact.name: c for c in fn.class_children},
-                imports,
-            )
+            fn.names = self._names(fn)
         return fn.names
+
+    def _names(self, fn: Fn) -> Names:
+        number = fn.number
+        binds: dict[str, list[Bind]] = {}
+        hidden = set(fn.fact.globals)
+        for bind in fn.fact.binds:
+            if bind.target not in hidden:
+                binds.setdefault(bind.target, []).append(bind)
+        if number == self.first_function[fn.module]:
+            for other in self.functions[number : self._end(fn.module)]:
+                for bind in other.fact.binds if other.fact.globals else ():
+                    if bind.target in other.fact.globals:
+                        # its calls are numbered in the other function: only the names in its value mean anything here
+                        named = tuple(a for a in bind.value if isinstance(a, str) and not a.startswith("<"))
+                        binds.setdefault(bind.target, []).append(bind._replace(value=named))
+        imports: dict[str, list[Import]] = {}
+        for entry in self.imports[fn.module].get(number, ()):
+            if entry.kind != "star":
+                bound = entry.alias or (entry.name if entry.kind == "from" else entry.module.partition(".")[0])
+                imports.setdefault(bound, []).append(entry)
+        params = {p.name: p for p in fn.fact.params}
+        functions = {self.functions[c].fact.name: c for c in fn.children}
+        classes = {self.classes[c].fact.name: c for c in fn.class_children}
+        return Names(params, binds, functions, classes, imports, frozenset((*params, *binds, *functions, *classes, *imports)))
 
     def _end(self, module: int) -> int:
         return self.first_function[module + 1] if module + 1 < len(self.first_function) else len(self.functions)

@@ -41,7 +41,9 @@ class Lexicon:
     sources: dict[str, str] = field(default_factory=dict)
     """Symbol -> file that says so."""
     _folded: dict[str, ReceiverName | None] = field(default_factory=dict)
+    _named: dict[str, ReceiverName | None] = field(default_factory=dict)
     _patterns: list[tuple[re.Pattern[str], ReceiverName]] = field(default_factory=list)
+    _any: re.Pattern[str] | None = None
 
     def type_made_by(self, qualified: str) -> str:
         """The type that calling `qualified` returns, or the empty string."""
@@ -53,12 +55,18 @@ class Lexicon:
 
     def named(self, variable: str) -> ReceiverName | None:
         """What a variable of this name is said to be, or None."""
+        if variable in self._named:
+            return self._named[variable]
         name = fold(variable)
         if name not in self._folded:
             if not self._patterns:
                 self._patterns = [(re.compile("|".join(translate(n) for n in r.names)), r) for r in self.receivers]
-            self._folded[name] = next((r for pattern, r in self._patterns if pattern.match(name)), None)
-        return self._folded[name]
+            if self._any is None:
+                self._any = re.compile("|".join(pattern.pattern for pattern, _ in self._patterns) or r"(?!)")
+            said = self._any.match(name) is not None  # most names say nothing: one look instead of one a receiver
+            self._folded[name] = next((r for pattern, r in self._patterns if pattern.match(name)), None) if said else None
+        self._named[variable] = found = self._folded[name]
+        return found
 
     def import_role(self, dotted: str) -> str:
         """The role of importing `dotted`: the longest listed prefix decides; the empty string when none is listed."""

@@ -59,6 +59,7 @@ class RegionNames:
     table: dict[str, Region]
     _patterns: dict[str, tuple[re.Pattern[str], re.Pattern[str] | None]] = field(default_factory=dict)
     _known: dict[str, frozenset[str]] = field(default_factory=dict)
+    _any: re.Pattern[str] | None = None
 
     def of(self, name: str) -> frozenset[str]:
         """Every region whose name patterns fit; `class_kinds` is the caller's to check."""
@@ -67,7 +68,11 @@ class RegionNames:
                 for region, entry in self.table.items():
                     omit = re.compile("|".join(translate(n) for n in entry.except_)) if entry.except_ else None
                     self._patterns[region] = (re.compile("|".join(translate(n) for n in entry.functions) or r"(?!)"), omit)
+                self._any = re.compile("|".join(want.pattern for want, _ in self._patterns.values()))
             bare = name if name.startswith("__") else name.strip("_")
+            if self._any is None or not self._any.match(bare):  # most names are of no region: one look instead of ten
+                self._known[name] = frozenset()
+                return self._known[name]
             self._known[name] = frozenset(
                 r for r, (want, omit) in self._patterns.items() if want.match(bare) and not (omit and omit.match(bare))
             )
