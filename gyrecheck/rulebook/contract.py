@@ -147,19 +147,35 @@ class Contract:
                 taken[role] = parts[0]
                 used.add(parts[0])
         by_leaf = {normal(leaf(key)): key for key in reversed(present) if key not in modal}
-        for table in (exact, by_leaf):
+        by_spelling = {spelling(leaf(key)): key for key in reversed(present)}
+        for table in (exact, by_leaf, by_spelling):
             for role, spec in self.roles.items():
                 if role in taken:
                     continue
                 for alias in (role, *spec.aliases):
-                    found = table.get(alias) or table.get(normal(alias))
+                    found = table.get(alias) or table.get(normal(alias)) or (table is by_spelling and table.get(spelling(alias)))
                     if found and found not in used and found not in refused:
                         taken[role] = found
                         used.add(found)
                         break
+        self._by_side(present, taken, used | refused)
         roles = {key: role for role, key in taken.items()}
         parted = {key: role for key, role in modal.items() if key not in roles and role not in taken}
         return RoleMap(keys=taken, roles=roles, framework=framework.name if framework else "", parts=parted)
+
+    def _by_side(self, present: Iterable[str], taken: dict[str, str], used: set[str]) -> None:
+        """Log-probs and versions under a name of the project's own: told by whose side the name says, where one key alone does."""
+        for stem, sampled, trained in (("logprob", "logprob", "replay_logprob"), ("version", "policy_version", "trainer_version")):
+            names = {key: spelling(leaf(key)) for key in present if key not in used}
+            open_keys = {key: name for key, name in names.items() if re.search(rf"(?<![a-z]){stem}s?(?![a-z])", name)}
+            for role, words in ((sampled, "sampling_side"), (trained, "training_side")):
+                fitting = [key for key, name in open_keys.items() if self._says(name, words) and not self._says(name, "neither_side")]
+                if role in self.roles and role not in taken and len(fitting) == 1:
+                    taken[role] = fitting[0]
+
+    def _says(self, name: str, words: str) -> bool:
+        """Whether a component of the name begins with one of these words."""
+        return any(part.startswith(word) for part in name.split("_") for word in self.words.get(words, frozenset()))
 
     def _modality(self, key: str) -> str:
         """The role that a nested key is one part of: `obs.image` is a part of obs; empty for none."""
@@ -200,6 +216,11 @@ def leaf(key: str) -> str:
 def normal(key: str) -> str:
     """A key in lower case with underscores: `nextObs`, `next-obs` and `next_obs` are one."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key).replace("-", "_").replace(" ", "_").lower()
+
+
+def spelling(key: str) -> str:
+    """`normal`, every way to write log-prob as `logprob`: `new_log_prob`, `newLogP` and `new_logps` are one."""
+    return re.sub(r"(?<![a-z])log_?p(?:robability|robabilities|robs?|s)?(?![a-z])", "logprob", normal(key))
 
 
 def load_contract(schema: Path | None = None, extra: Path | None = None) -> Contract:

@@ -139,7 +139,7 @@ def _squashed(rows: ReplayRows, limits: RatioLimits) -> Pattern | None:
             )
             side = "sampling" if sign > 0 else "training"
             hint = f"add the tanh correction on the {lacks}'s side too"
-            return Pattern("squash-term", sentence, _everywhere(rows, limits), hint=hint, side=side)
+            return Pattern("squash-term", sentence, np.ones(rows.size, np.bool_), hint=hint, side=side)
     return None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gyrecheck.model.fields import Kind, State
+from gyrecheck.model.fields import Kind
 from gyrecheck.model.finding import Finding, Severity
 from gyrecheck.verdict.records.question import Case, Question, show
 from gyrecheck.verdict.records.ranges import Ranges
@@ -21,7 +21,7 @@ class Failures(Question):
     """Records that say they failed, or hold no answer, and yet carry a reward as if measured."""
 
     about = "failures kept as samples"
-    needs = (("reward", "status"), ("reward", "tokens"), ("reward", "action"))
+    needs = (("reward", "status"), ("reward", "error"), ("reward", "failed"), ("reward", "tokens"), ("reward", "action"))
 
     def __init__(self) -> None:
         self.failed = Ranges()
@@ -46,16 +46,14 @@ class Failures(Question):
             row = np.repeat(np.arange(view.rows), counts)
             on = np.bincount(row[np.nan_to_num(np.asarray(mask.flat).astype(np.float64)) != 0], minlength=view.rows)
             measured &= (on > 0) | (counts == 0)
-        words = view.words("status")
-        if words is not None:
-            bad = view.contract.words.get("failed", frozenset())
-            failed = measured & np.array([word in bad if word else False for word in words])
-            if failed.any():
-                self.failed.add(view.path, view.records[failed])
-                at = int(failed.argmax())
-                self.failed_seen.append(
-                    (int(view.records[at]), f"{view.roles.key('status')} {words[at]!r}, {view.roles.key('reward')} {show(reward[at])}")
-                )
+        said = view.failed()
+        failed = measured & said if said is not None else None
+        if failed is not None and failed.any():
+            self.failed.add(view.path, view.records[failed])
+            at = int(failed.argmax())
+            told = [f"{view.roles.key(role)} {words[at]!r}" for role in ("status", "error") if (words := view.words(role)) and words[at]]
+            why = ", ".join(told) or f"{view.roles.key('failed')} true"
+            self.failed_seen.append((int(view.records[at]), f"{why}, {view.roles.key('reward')} {show(reward[at])}"))
         tokens = view.column("tokens")
         if tokens is not None and rank(tokens) >= 1 and tokens.kind is not Kind.TEXT:
             blank = measured & (lead(tokens) == 0)
@@ -88,6 +86,7 @@ class FilledIn(Question):
 
     def __init__(self) -> None:
         self.zero: dict[str, bool] = {}
+        self.all_rows: dict[str, Ranges] = {}
         self.values: dict[str, int] = {}
         self.hits: dict[tuple[str, float], Ranges] = {}
         self.other: dict[tuple[str, float], set[float]] = {}
@@ -106,6 +105,8 @@ class FilledIn(Question):
             flat = np.asarray(column.flat)
             self.values[role] = self.values.get(role, 0) + len(flat)
             self.zero[role] = self.zero.get(role, True) and not flat.any()
+            if self.zero[role]:
+                self.all_rows.setdefault(role, Ranges()).add(view.path, view.records)
         self._defaults(view)
         self._blank(view)
 
@@ -153,6 +154,7 @@ class FilledIn(Question):
                 yield case.finding(
                     "GYR304",
                     f"`{case.roles.key(role)}` is 0 in all {self.rows} records: zero fill, or never computed",
+                    where=self.all_rows.get(role),
                     role=role,
                     severity=Severity.WARNING,
                 )
@@ -160,6 +162,7 @@ class FilledIn(Question):
                 yield case.finding(
                     "GYR340",
                     f"no learning signal: `{case.roles.key(role)}` is 0 in all {self.rows} records",
+                    where=self.all_rows.get(role),
                     role=role,
                     side="training",
                     severity=Severity.WARNING,
@@ -237,49 +240,3 @@ class Duplicates(Question):
                 f"duplicate samples: `{self.unique_key}` comes again at {self.twice.rows} of {self.rows} records: {self.twice_seen[0][1]}"
             )
             yield case.finding("GYR337", text, where=self.twice, field=self.unique_key, evidence=self.twice_seen)
-
-
-class FinalObservation(Question):
-    """Cut-off episodes whose last observation is not kept, so that nothing can be bootstrapped."""
-
-    about = "final observation"
-    needs = (("obs", "truncated"),)
-
-    def __init__(self) -> None:
-        self.missing = Ranges()
-        self.ends = 0
-        self.null = False
-
-    def feed(self, view: View) -> None:
-        """Read one batch."""
-        truncated = view.flag("truncated")
-        obs = view.column("obs")
-        if truncated is None or obs is None or obs.kind is Kind.TEXT or not truncated.any():
-            return
-        self.ends += int(truncated.sum())
-        kept = np.zeros(view.rows, np.bool_)
-        for role in ("next_obs", "final_obs", "bootstrap_value"):
-            column = view.column(role)
-            if column is not None:
-                kept |= (np.asarray(column.state) == int(State.PRESENT)) & (np.asarray(column.counts) > 0)
-        reward = view.column("reward")
-        if reward is not None and rank(reward) >= 1:
-            kept |= lead(obs) == lead(reward) + 1
-        missing = truncated & ~kept
-        self.null |= view.has("next_obs") and bool(missing.any())
-        self.missing.add(view.path, view.records[missing])
-
-    def answer(self, case: Case) -> Iterator[Finding]:
-        """A warning where the field is there and left out at cut-offs; a note where the file has none."""
-        if self.missing:
-            text = (
-                f"no final observation at {self.missing.rows} of {self.ends} truncated ends: the value of what would have "
-                "followed cannot be bootstrapped"
-            )
-            yield case.finding(
-                "GYR345",
-                text,
-                where=self.missing,
-                role="next_obs" if self.null else "obs",
-                severity=Severity.WARNING if self.null else Severity.NOTE,
-            )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from gyrecheck.model.finding import Finding, Severity
+from gyrecheck.verdict.records.ends_told import time_limit, told_apart
 from gyrecheck.verdict.records.question import Case, Question
 from gyrecheck.verdict.records.ranges import Ranges
 from gyrecheck.verdict.records.steps import Steps, steps_of
@@ -53,6 +53,9 @@ class Episodes(Question):
         self.steps = 0
         self.any_true = {"terminated": 0, "truncated": 0, "done": 0}
         self.both = Ranges()
+        self.flagged = 0
+        self.flagged_where = Ranges()
+        self.limit_hit = Ranges()
         self.contradict = Ranges()
         self.contradict_seen: list[tuple[int, str]] = []
         self.done_is_terminated = True
@@ -85,13 +88,24 @@ class Episodes(Question):
             if flag is not None:
                 self.any_true[role] += int(flag.sum())
                 self.flags_seen.add(role)
+        every = steps.ends
+        if every is not None:
+            self.flagged += int(every.sum())
+            self.flagged_where.add(view.path, np.sort(steps.record[every]))
+        limit = view.flag("limit_reached")
+        if limit is not None and not steps.per_record and steps.terminated is not None:
+            hit = limit[steps.order] & steps.terminated
+            if steps.truncated is not None:
+                hit &= ~steps.truncated
+            self.limit_hit.add(view.path, np.sort(steps.record[hit]))
         if steps.terminated is not None and steps.truncated is not None:
             self.both.add(view.path, np.sort(steps.record[steps.terminated & steps.truncated]))
         if steps.done is not None and (steps.terminated is not None or steps.truncated is not None):
             either = np.any([f for f in (steps.terminated, steps.truncated) if f is not None], axis=0)
             only = steps.terminated if steps.terminated is not None else either
             self.done_is_terminated &= bool((steps.done == only).all())
-            wrong = steps.done != either
+            # without `terminated` nothing says that `done` is wrong
+            wrong = steps.done != either if steps.terminated is not None else np.zeros(len(steps), np.bool_)
             if wrong.any():
                 self.contradict.add(view.path, np.sort(steps.record[wrong]))
                 at = int(wrong.argmax())
@@ -182,8 +196,8 @@ class Episodes(Question):
         if not self._shuffled():
             yield from self._order_findings(case)
             yield from self._placed(case)
-        yield from self._time_limit(case)
-        yield from self._told_apart(case)
+        yield from time_limit(self, case)
+        yield from told_apart(self, case)
 
     def _order_findings(self, case: Case) -> Iterator[Finding]:
         key = case.roles.key("step")
@@ -215,6 +229,13 @@ class Episodes(Question):
         ended = [e for e in done if e.terminated or e.truncated or e.done]
         late = [e for e in done if e.first_flag]
         early = [e for e in done if e.second_last_flag]
+        if self.flagged >= 0.95 * self.steps and self.steps >= 8 and 2 * len(self.episodes) <= self.steps:
+            text = (
+                f"`{flag}` is true at {self.flagged} of {self.steps} steps although {len(self.episodes)} episodes are told apart: every "
+                "step ends an episode, so no value is ever bootstrapped"
+            )
+            yield case.finding("GYR328", text, where=self.flagged_where, role=self._flag_role(case))
+            return
         # the last episode may have ended in any way
         if len(late) >= 2 and len(late) >= len(done) - 2 and len(ended) <= 1:
             where = Ranges()
@@ -274,63 +295,3 @@ class Episodes(Question):
     @staticmethod
     def _flag_role(case: Case) -> str:
         return next((role for role in ("terminated", "done", "truncated") if case.roles.key(role)), "")
-
-    def _time_limit(self, case: Case) -> Iterator[Finding]:
-        """Several episodes end at exactly the same longest length, as terminations, and nothing is ever truncated."""
-        if self.any_true["truncated"]:
-            return
-        ended = [e for e in self.episodes.values() if e.terminated or e.done]
-        if len(ended) < 2:
-            return
-        lengths = Counter(e.length for e in ended)
-        longest = max(lengths)
-        hits = [e for e in ended if e.length == longest]
-        cut = [e for e in self.episodes.values() if e.length == longest and not (e.terminated or e.done)]
-        if len(cut) >= len(hits):  # as many stop there without any flag: the rollout ends there, not the episode
-            return
-        declared = bool(np.isfinite(self.limit)) and longest == self.limit
-        varied = len(lengths) >= 2
-        if longest < 3 or not ((declared and hits) or (varied and len(hits) >= 3) or (varied and len(hits) == 2 and longest % 10 == 0)):
-            return
-        where = Ranges()
-        for e in sorted(hits, key=lambda e: e.record):
-            where.add(e.path, np.array([e.record]))
-        limit = f", which is the declared limit `{case.roles.key('max_steps')}`" if declared else ""
-        if "terminated" in self.flags_seen:
-            flag = case.roles.key("terminated")
-            missing = (
-                f"`{case.roles.key('truncated')}` is never true in the file"
-                if "truncated" in self.flags_seen
-                else "there is no `truncated` field"
-            )
-            text = (
-                f"done confusion: {len(hits)} episodes end at exactly the same longest length ({longest} steps{limit}) with "
-                f"{flag}=true; {missing}: very likely a time limit reported as termination"
-            )
-            yield case.finding("GYR329", text, where=where, role="terminated", severity=Severity.WARNING)
-        else:
-            text = (
-                f"merged done: {len(hits)} episodes end at exactly the same longest length ({longest} steps{limit}) and "
-                f"`{case.roles.key('done')}` does not say whether by a time limit"
-            )
-            yield case.finding("GYR309", text, where=where, role="done", severity=Severity.WARNING)
-
-    def _told_apart(self, case: Case) -> Iterator[Finding]:
-        if self.flags_seen == {"done"} and self.any_true["done"]:
-            yield case.finding(
-                "GYR309",
-                f"`{case.roles.key('done')}` does not tell terminated from truncated: a value cannot be bootstrapped at cut-offs alone",
-                role="done",
-                severity=Severity.NOTE,
-            )
-        both = self.both.rows
-        if both >= 2 and both == self.any_true["terminated"] == self.any_true["truncated"]:
-            text = f"terminated and truncated are both true at all {both} ends: one is a copy of the other, so they are not told apart"
-            yield case.finding("GYR309", text, where=self.both, role="truncated", severity=Severity.WARNING)
-        if self.contradict:
-            if self.done_is_terminated:
-                return
-            text = (
-                f"`{case.roles.key('done')}` is not terminated or truncated at {self.contradict.rows} steps: {self.contradict_seen[0][1]}"
-            )
-            yield case.finding("GYR330", text, where=self.contradict, role="done", evidence=self.contradict_seen)

@@ -81,3 +81,16 @@ def advantage_of(view: View) -> Floats:
     one = (low == high) | ((positive | negative) & (nonzero_low == nonzero_high))
     out[filled] = np.where(one, inner, np.nan)
     return out
+
+
+def reward_of(view: View) -> Floats:
+    """[rows] one reward a row: the scalar, or the sum of a list of rewards of tokens; NaN where there is none."""
+    column, number = view.column("reward"), view.number("reward")
+    if column is None or number is None:
+        return np.full(view.rows, np.nan)
+    counts = np.asarray(column.counts)
+    if not view.has("tokens") or int(counts.max(initial=0)) < 2:
+        return number
+    row = np.repeat(np.arange(view.rows), counts)
+    total = np.bincount(row, weights=np.asarray(column.flat).astype(np.float64), minlength=view.rows)
+    return np.where(counts > 0, total, np.nan)

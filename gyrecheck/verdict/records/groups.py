@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gyrecheck.model.finding import Finding, Severity
-from gyrecheck.verdict.records.group_models import MODELS, TOLERANCE, advantage_of, affine, close, same
+from gyrecheck.verdict.records.group_models import MODELS, TOLERANCE, advantage_of, affine, close, reward_of, same
 from gyrecheck.verdict.records.question import Case, Question, show
 from gyrecheck.verdict.records.ranges import Ranges
 from gyrecheck.verdict.records.view import Floats, Ints, View
@@ -53,9 +53,9 @@ class Groups(Question):
                 self.names.append(label)
             codes[at] = code
         nothing = np.full(view.rows, np.nan)
-        reward = view.number("reward")
+        reward = reward_of(view)
         size = view.number("group_size")
-        rewards, sizes = reward if reward is not None else nothing, size if size is not None else nothing
+        rewards, sizes = reward, size if size is not None else nothing
         file = np.full(view.rows, self.paths.index(view.path), np.int64)
         self.parts.append((codes, rewards, advantage_of(view), sizes, view.records, file))
         self.rows += view.rows

@@ -10,14 +10,20 @@ from gyrecheck.model.finding import Finding, Severity, Table, Verdict
 from gyrecheck.rulebook.codes import Code
 from gyrecheck.rulebook.contract import Contract, RoleMap
 from gyrecheck.rulebook.ratio_limits import RatioLimits
+from gyrecheck.verdict.records.contents import SameContent
 from gyrecheck.verdict.records.declared import DeclaredFields
-from gyrecheck.verdict.records.defaults import Duplicates, Failures, FilledIn, FinalObservation
+from gyrecheck.verdict.records.defaults import Duplicates, Failures, FilledIn
+from gyrecheck.verdict.records.endings import Endings
 from gyrecheck.verdict.records.episodes import Episodes
+from gyrecheck.verdict.records.final_observation import FinalObservation
+from gyrecheck.verdict.records.group_prompts import GroupPrompts
 from gyrecheck.verdict.records.groups import Groups
+from gyrecheck.verdict.records.kinds import KindDrift
 from gyrecheck.verdict.records.lengths import Lengths
 from gyrecheck.verdict.records.logprobs import LogProbs
 from gyrecheck.verdict.records.masks import Masks
-from gyrecheck.verdict.records.presence import KindDrift, NotANumber, Presence, TimeTags
+from gyrecheck.verdict.records.placeholders import PlaceholderAction
+from gyrecheck.verdict.records.presence import NotANumber, Presence, TimeTags
 from gyrecheck.verdict.records.question import Case, Question
 from gyrecheck.verdict.records.ratio import Ratio
 from gyrecheck.verdict.records.returns import Returns
@@ -27,6 +33,7 @@ from gyrecheck.verdict.records.successors import StuckObservation, Successor
 from gyrecheck.verdict.records.version_order import Age, DeclaredLag, VersionOrder
 from gyrecheck.verdict.records.versions import Lag, MixedVersions
 from gyrecheck.verdict.records.view import View
+from gyrecheck.verdict.records.writing_order import WritingOrder
 
 QUESTIONS: tuple[type[Question], ...] = (
     DeclaredFields,
@@ -52,6 +59,11 @@ QUESTIONS: tuple[type[Question], ...] = (
     Failures,
     FilledIn,
     Duplicates,
+    SameContent,
+    GroupPrompts,
+    Endings,
+    WritingOrder,
+    PlaceholderAction,
     TimeTags,
 )
 
@@ -141,7 +153,8 @@ class Judge:
                 missing.append(f"{question.about}: {why}")
             else:
                 judged.append(question.about)
-            findings.extend(question.answer(case))
+            known = {(f.code, f.path, f.records) for f in findings if f.code in question.yields}
+            findings.extend(f for f in question.answer(case) if (f.code, f.path, f.records) not in known)
         verdict, table = None, None
         if self._ratio is not None and self._ratio.judge() is not None:
             findings.extend(self._ratio.findings(case))

@@ -14,6 +14,9 @@ from gyrecheck.verdict.records.ranges import Ranges
 from gyrecheck.verdict.records.shapes import PER_STEP, PER_TOKEN
 from gyrecheck.verdict.records.view import Ints, View, lead, rank
 
+WHOLE = ("reward", "advantage", "value", "return", "temperature")
+"""Roles of which an answer may have one value as a whole."""
+
 
 class Lengths(Question):
     """Lists of one record that must be of one length: tokens, log-probs, masks; or the steps of a trajectory."""
@@ -54,6 +57,8 @@ class Lengths(Question):
             present = np.asarray(other.state) == int(State.PRESENT)
             ranks = np.array([*(len(s) for s in other.shapes), 0])[np.asarray(other.shape_of)]
             rows = present & (length >= 0) & (ranks >= 1)
+            if base == "tokens" and role in WHOLE:  # [1] is a scalar with an axis too many, another question's finding
+                rows &= lead(other) != 1
             if role in {"logprob", "replay_logprob"} and excused is not None:
                 rows &= ~excused
             if role == "logprob" and base == "tokens" and rank(other) == 0 and not (ranks >= 1).any():

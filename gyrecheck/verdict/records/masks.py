@@ -11,6 +11,7 @@ from gyrecheck.model.finding import Finding, Severity
 from gyrecheck.verdict.records.logprobs import SENTINEL
 from gyrecheck.verdict.records.question import Case, Question, show
 from gyrecheck.verdict.records.ranges import Ranges
+from gyrecheck.verdict.records.unsampled import UnsampledRuns
 from gyrecheck.verdict.records.view import Bools, Floats, Ints, View, lead, rank
 
 
@@ -33,8 +34,7 @@ class Masks(Question):
         self.prompt_seen: list[tuple[int, str]] = []
         self.padding = Ranges()
         self.padding_seen: list[tuple[int, str]] = []
-        self.unsampled = Ranges()
-        self.unsampled_seen: list[tuple[int, str]] = []
+        self.runs = UnsampledRuns()
         self.told = 0
 
     def feed(self, view: View) -> None:
@@ -59,8 +59,9 @@ class Masks(Question):
             self._single(view, on)
             return
         self._empty(view, filled & (total == 0))
-        self._against_logprobs(view, on, counts, row)
-        self._against_prompt(view, on, counts, row)
+        turned = self._against_logprobs(view, on, counts, row) | self._against_prompt(view, on, counts, row)
+        if turned.any():
+            self.inverted.add(view.path, view.records[turned])
         self._against_padding(view, on, counts, row)
 
     def _single(self, view: View, on: Bools) -> None:
@@ -79,10 +80,10 @@ class Masks(Question):
             empty &= ~flag
         self.empty.add(view.path, view.records[empty])
 
-    def _against_logprobs(self, view: View, on: Bools, counts: Ints, row: Ints) -> None:
+    def _against_logprobs(self, view: View, on: Bools, counts: Ints, row: Ints) -> Bools:
         logprob = view.column("logprob")
         if logprob is None or not np.array_equal(np.asarray(logprob.counts), counts) or logprob.kind not in {Kind.FLOAT, Kind.INT}:
-            return
+            return np.zeros(view.rows, np.bool_)
         value = np.asarray(logprob.flat).astype(np.float64)
         zero = (value == 0) | np.isnan(value) | (value <= SENTINEL)
         n = view.rows
@@ -93,7 +94,6 @@ class Masks(Question):
         turned = mixed & (on_real == 0) & (off_zero == 0)
         self.judged += int((mixed & (on_real + off_real > 0) & (on_zero + off_zero > 0)).sum())
         if turned.any():
-            self.inverted.add(view.path, view.records[turned])
             at = int(turned.argmax())
             self.inverted_seen.append(
                 (
@@ -101,23 +101,10 @@ class Masks(Question):
                     f"log-prob 0 at all {on_zero[at]} positions with mask 1, sampled log-probs at all {off_real[at]} with mask 0",
                 )
             )
-        # a run of exact zeros at the start or the end, counted, while every other counted token has a log-prob
-        start = np.cumsum(counts) - counts
-        candidates = np.flatnonzero((on_zero >= 2) & (on_real >= 1) & ~turned)
-        for at in candidates[:20_000].tolist():
-            part = zero[start[at] : start[at] + counts[at]]
-            used = on[start[at] : start[at] + counts[at]]
-            head = int(np.argmin(part)) if not part.all() else len(part)
-            tail = int(np.argmin(part[::-1])) if not part.all() else 0
-            if head + tail >= 2 and int(part.sum()) == head + tail and (used[:head].sum() + used[len(part) - tail :].sum()) >= 2:
-                place = "start" if head >= tail else "end"
-                self.unsampled.add(view.path, view.records[at : at + 1])
-                if len(self.unsampled_seen) < 5:
-                    self.unsampled_seen.append(
-                        (int(view.records[at]), f"mask 1 on {max(head, tail)} tokens at the {place} with log-prob exactly 0")
-                    )
+        self.runs.read(view, zero, on, value, counts, np.asarray((on_zero >= 1) & (on_real >= 1) & ~turned))
+        return np.asarray(turned)
 
-    def _against_prompt(self, view: View, on: Bools, counts: Ints, row: Ints) -> None:
+    def _against_prompt(self, view: View, on: Bools, counts: Ints, row: Ints) -> Bools:
         length = view.number("prompt_length")
         tokens = view.column("tokens")
         prompt_tokens = view.column("prompt_tokens")
@@ -125,7 +112,7 @@ class Masks(Question):
             prompt = lead(prompt_tokens).astype(np.float64)
             length = np.where(lead(tokens) > prompt, prompt, np.nan) if _starts_with(tokens, prompt_tokens) else None
         if length is None:
-            return
+            return np.zeros(view.rows, np.bool_)
         whole = np.isfinite(length) & (counts > np.nan_to_num(length))
         if tokens is not None and rank(tokens) >= 1:
             whole &= lead(tokens) == counts
@@ -138,14 +125,13 @@ class Masks(Question):
         turned = (counted == size) & (size > 0) & (answer_on == 0) & whole
         over = (counted > 0) & ~turned
         if turned.any():
-            fresh = turned
-            self.inverted.add(view.path, view.records[fresh])
             at = int(turned.argmax())
             self.inverted_seen.append((int(view.records[at]), f"mask 1 on all {size[at]} prompt tokens and 0 on the answer"))
         if over.any():
             self.prompt.add(view.path, view.records[over])
             at = int(over.argmax())
             self.prompt_seen.append((int(view.records[at]), f"mask 1 on {counted[at]} of {size[at]} prompt tokens"))
+        return np.asarray(turned)
 
     def _against_padding(self, view: View, on: Bools, counts: Ints, row: Ints) -> None:
         attention = view.column("attention_mask")
@@ -211,15 +197,8 @@ class Masks(Question):
                 role="mask",
                 evidence=self.padding_seen,
             )
-        if self.unsampled and not self.prompt and not self.padding:
-            yield case.finding(
-                "GYR334",
-                f"`{key}` counts tokens that were not sampled at {self.unsampled.rows} of {self.rows} records: {self.unsampled_seen[0][1]}",
-                where=self.unsampled,
-                role="mask",
-                evidence=self.unsampled_seen,
-                severity=Severity.WARNING,
-            )
+        if not self.prompt and not self.padding:
+            yield from self.runs.answer(case, self.rows)
 
 
 def _trailing(equal: Bools, counts: Ints) -> Bools:

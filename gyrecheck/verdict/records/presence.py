@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 import numpy as np
 
-from gyrecheck.model.fields import Column, Kind, State
+from gyrecheck.model.fields import Kind, State
 from gyrecheck.model.finding import Finding, Severity
 from gyrecheck.verdict.records.question import Case, Question
 from gyrecheck.verdict.records.ranges import Ranges
@@ -15,6 +14,10 @@ from gyrecheck.verdict.records.view import View, row_of_element
 
 CORE = ("obs", "action", "reward", "logprob", "tokens", "mask", "terminated", "truncated", "done", "step", "episode_id", "policy_version")
 """Roles whose value may never be null, and which a file has in all records or in none."""
+LEARNT = ("advantage", "return")
+"""Roles that a record may do without when it is not learnt from; a warning where a minority of records does."""
+OUTCOME = ("reward", "logprob", "tokens", "mask", "action", *LEARNT)
+"""Roles that a record which says that it failed need not have."""
 MEASURED = (*CORE, "next_obs", "value", "advantage", "return", "replay_logprob", "proximal_logprob", "ref_logprob", "entropy")
 """Roles in which NaN and infinity are never a measurement."""
 
@@ -35,11 +38,12 @@ class Presence(Question):
     def feed(self, view: View) -> None:
         """Read one batch."""
         excused = without_logprobs(view)
-        wanted = {role: role for role in CORE if view.roles.key(role)} | {
+        failed = view.failed()
+        wanted = {role: role for role in (*CORE, *LEARNT) if view.roles.key(role)} | {
             key: key for key, role in view.roles.parts.items() if role in CORE
         }
         for role in wanted:
-            column = view.column(role) if role in CORE else view.batch.columns.get(role)
+            column = view.column(role) if role in CORE or role in LEARNT else view.batch.columns.get(role)
             if column is None:
                 missing = np.ones(view.rows, np.bool_)
                 null = np.zeros(view.rows, np.bool_)
@@ -52,6 +56,8 @@ class Presence(Question):
             if role == "logprob" and excused is not None:
                 self.excused[role] = self.excused.get(role, 0) + int(((missing | null) & excused).sum())
                 missing, null = missing & ~excused, null & ~excused
+            if failed is not None and role in OUTCOME:
+                missing, null = missing & ~failed, null & ~failed
             self.present[role] = self.present.get(role, 0) + int(view.rows - missing.sum() - null.sum())
             if missing.any():
                 self.absent.setdefault(role, Ranges()).add(view.path, view.records[missing])
@@ -63,6 +69,17 @@ class Presence(Question):
         """Null in some or all records; absent in some."""
         for role, where in self.null.items():
             key = case.roles.key(role) or role
+            if role in LEARNT:
+                if where.rows * 2 <= self.rows:
+                    yield case.finding(
+                        "GYR307",
+                        f"`{key}` is None at {where.rows} of {self.rows} records: a reader must fail, fill or leave them out",
+                        where=where,
+                        role=role,
+                        side="training",
+                        severity=Severity.WARNING,
+                    )
+                continue
             if where.rows == self.rows:
                 yield case.finding(
                     "GYR307", f"`{key}` is None in all {self.rows} records: the key is there and carries nothing", where=where, field=key
@@ -81,7 +98,7 @@ class Presence(Question):
             key = case.roles.key(role) or role
             yield case.finding("GYR307", f"`{key}` holds None inside its lists at {where.rows} records", where=where, field=key)
         for role, where in self.absent.items():
-            if where.rows >= self.rows or not self.present.get(role):
+            if where.rows >= self.rows or not self.present.get(role) or role in LEARNT:
                 continue
             key = case.roles.key(role) or role
             code = "GYR401" if role == "policy_version" else "GYR303"
@@ -159,85 +176,6 @@ class NotANumber(Question):
                     evidence=self.samples.get(key, ()),
                     severity=severity,
                 )
-
-
-class KindDrift(Question):
-    """Values whose kind changes, or is not one the role can have."""
-
-    about = "dtype drift"
-    plain: ClassVar[frozenset[Kind]] = frozenset({Kind.BOOL, Kind.INT, Kind.FLOAT})
-
-    def __init__(self) -> None:
-        self.kinds: dict[str, dict[Kind, tuple[int, int]]] = {}
-        self.dtypes: dict[str, dict[str, tuple[int, int]]] = {}
-        self.odd: dict[tuple[str, Kind], Ranges] = {}
-
-    def feed(self, view: View) -> None:
-        """Read one batch."""
-        for key, role in view.roles.roles.items():
-            column = view.batch.columns.get(key)
-            if column is None or column.kind is Kind.NONE:
-                continue
-            self._dtype(view, column)
-            present = np.asarray(column.state) == int(State.PRESENT)
-            filled = present & (np.asarray(column.counts) > 0)
-            codes = np.asarray(column.kind_of)
-            seen = self.kinds.setdefault(role, {})
-            one = len(column.kinds) == 1
-            if one and column.kind is not Kind.TEXT and column.kind in seen and column.kind is not Kind.OBJECT:
-                seen[column.kind] = (seen[column.kind][0] + int(np.count_nonzero(filled)), seen[column.kind][1])
-                continue
-            for at, kind in enumerate(column.kinds):
-                rows = filled if one else filled & (codes == at)
-                if kind is Kind.NONE or not rows.any():
-                    continue
-                count, first = seen.get(kind, (0, int(view.records[int(rows.argmax())])))
-                seen[kind] = (count + int(rows.sum()), first)
-                if kind is Kind.TEXT or kind is Kind.BOOL or kind is Kind.OBJECT:
-                    self.odd.setdefault((role, kind), Ranges()).add(view.path, view.records[rows])
-
-    def _dtype(self, view: View, column: Column) -> None:
-        if column.dtype not in {kind.value for kind in Kind}:
-            count, first = self.dtypes.setdefault(column.key, {}).get(column.dtype, (0, int(view.records[0])))
-            self.dtypes[column.key][column.dtype] = (count + view.rows, first)
-
-    def answer(self, case: Case) -> Iterator[Finding]:
-        """Text among numbers, flags as text, dtypes that change between files."""
-        for role, seen in self.kinds.items():
-            key = case.roles.key(role)
-            allowed = case.contract.roles[role].kinds
-            numeric = sum(count for kind, (count, _) in seen.items() if kind in self.plain)
-            text = seen.get(Kind.TEXT)
-            if text and numeric and allowed:
-                where = self.odd[role, Kind.TEXT]
-                yield case.finding(
-                    "GYR321",
-                    f"`{key}` is text at {text[0]} of {text[0] + numeric} records and a number in the others",
-                    where=where,
-                    role=role,
-                )
-            elif text and allowed and Kind.TEXT not in allowed and role in {"terminated", "truncated", "done", "mask", "reward", "logprob"}:
-                why = ': a text such as "False" counts as true' if Kind.BOOL in allowed else ""
-                yield case.finding(
-                    "GYR321",
-                    f"`{key}` is text in all records, expected {' or '.join(k.value for k in allowed)}{why}",
-                    where=self.odd[role, Kind.TEXT],
-                    role=role,
-                )
-            flag = seen.get(Kind.BOOL)
-            if flag and numeric > flag[0] and role in {"terminated", "truncated", "done"}:
-                where = self.odd[role, Kind.BOOL]
-                yield case.finding(
-                    "GYR321",
-                    f"`{key}` is true/false at {flag[0]} records and a number at {numeric - flag[0]}",
-                    where=where,
-                    role=role,
-                    severity=Severity.NOTE,
-                )
-        for key, dtypes in self.dtypes.items():
-            if len(dtypes) > 1:
-                told = ", ".join(f"{name} from record {first}" for name, (_, first) in dtypes.items())
-                yield case.finding("GYR321", f"`{key}` changes its dtype between files: {told}", field=key, severity=Severity.WARNING)
 
 
 class TimeTags(Question):

@@ -65,6 +65,8 @@ class Question:
     about: ClassVar[str] = ""
     """What is judged, as the report says it."""
     needs: ClassVar[tuple[tuple[str, ...], ...]] = ((),)
+    yields: ClassVar[frozenset[str]] = frozenset()
+    """Codes that an earlier question may have found at the same records already: said once."""
 
     def feed(self, view: View) -> None:
         """Read one batch."""

@@ -31,6 +31,7 @@ class Returns(Question):
         self.nonzero = 0
         self.constant: dict[int, tuple[float, int, bool]] = {}
         self.path = ""
+        self.everywhere = Ranges()
 
     def feed(self, view: View) -> None:
         """Read one batch."""
@@ -49,6 +50,8 @@ class Returns(Question):
             inside &= ~ends[:-1]
         self.stored += len(steps)
         self.rows += len(steps)
+        if self.equal == self.rows - len(steps):
+            self.everywhere.add(view.path, np.sort(steps.record))
         self.equal += int(np.isclose(reward, gain, atol=1e-6).sum())
         self.nonzero += int((inside & (reward[1:] != 0)).sum())
         self.inner.append((reward[:-1][inside], reward[1:][inside], gain[:-1][inside], gain[1:][inside]))
@@ -88,6 +91,7 @@ class Returns(Question):
             yield case.finding(
                 "GYR308",
                 f"`{key}` equals `{reward_key}` at all {self.rows} steps although later rewards are not 0: one of the two holds the other",
+                where=self.everywhere,
                 role="return",
             )
             return

@@ -10,6 +10,7 @@ import numpy as np
 from gyrecheck.model.finding import Finding, Severity
 from gyrecheck.verdict.records.question import Case, Question, show
 from gyrecheck.verdict.records.ranges import Ranges
+from gyrecheck.verdict.records.token_versions import TokenVersions
 from gyrecheck.verdict.records.view import Bools, Ints, View, lead, rank
 
 
@@ -132,6 +133,7 @@ class MixedVersions(Question):
         self.backward = Ranges()
         self.backward_seen: list[tuple[int, str]] = []
         self.span = Ranges()
+        self.tokens = TokenVersions()
         self.trajectories: dict[Any, Any] = {}
         self.mixed = Ranges()
         self.mixed_seen: list[tuple[int, str]] = []
@@ -150,6 +152,7 @@ class MixedVersions(Question):
         labels = view.labels("policy_version")
         if labels is None:
             return
+        self.tokens.read(view)
         self._trajectories(view, labels)
         self._batches(view, labels)
         limit = view.number("max_lag")
@@ -174,6 +177,11 @@ class MixedVersions(Question):
 
     def _trajectories(self, view: View, labels: list[Any]) -> None:
         end = view.labels("policy_version_end")
+        before, after = view.integer("policy_version"), view.integer("policy_version_end")
+        if before is not None and after is not None:
+            fell = before[1] & after[1] & (after[0] < before[0]) & (after[0] >= 0)
+            self.backward.add(view.path, view.records[fell])
+            self.backward_seen += [(int(view.records[i]), f"{before[0][i]} then {after[0][i]}") for i in np.flatnonzero(fell)[:5].tolist()]
         if end is not None:
             spans = np.array([a is not None and b is not None and a != b for a, b in zip(labels, end, strict=True)])
             self.span.add(view.path, view.records[spans])
@@ -233,6 +241,7 @@ class MixedVersions(Question):
                 f"records ({self.mixed_seen[0][1]})"
             )
             yield case.finding("GYR341", text, where=self.mixed, role="policy_version", evidence=self.mixed_seen)
+        yield from self.tokens.answer(case)
         worst = max(self.batches, key=lambda k: _spread(self.batches[k]), default=None)
         if worst is None or len(self.batches[worst]) < 2:
             return

@@ -132,6 +132,27 @@ class View:
         labels = self.labels(role)
         return [label.strip().lower() if isinstance(label, str) else None for label in labels] if labels is not None else None
 
+    def failed(self) -> Bools | None:
+        """[rows] rows that say that they failed, by status, by an error text or by a flag; None when no field says so of any row."""
+        if "failed" not in self.shared:
+            self.shared["failed"] = self._failed()
+        made: Bools | None = self.shared["failed"]
+        return made
+
+    def _failed(self) -> Bools | None:
+        parts: list[Bools] = []
+        bad, nothing = self.contract.words.get("failed", frozenset()), self.contract.words.get("nothing", frozenset())
+        words = self.words("status")
+        if words is not None:
+            parts.append(np.array([bool(word) and word in bad for word in words], np.bool_))
+        errors = self.words("error")
+        if errors is not None:
+            parts.append(np.array([word is not None and word not in nothing for word in errors], np.bool_))
+        flag = self.flag("failed")
+        if flag is not None:
+            parts.append(flag)
+        return np.asarray(np.any(parts, axis=0)) if parts else None
+
     def _once(self, what: str, role: str, make: Callable[[str], Any]) -> Any:  # noqa: ANN401 - the cache of several kinds
         if (what, role) not in self._cache:
             self._cache[what, role] = make(role)

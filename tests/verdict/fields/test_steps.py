@@ -113,7 +113,7 @@ FAULTS: dict[str, tuple[Rows, Rows, str, str]] = {
     "flag as text": (changed(GOOD, lambda _, row: row.update(terminated=str(row["terminated"]))), GOOD, "GYR321", "1-26"),
     "reward as text": (changed(GOOD, lambda _, row: row.update(reward=str(row["reward"])), (8,)), GOOD, "GYR321", "8"),
     "reward and return swapped": (changed(RETURNS, lambda _, row: row.update({"reward": row["return"], "return": row["reward"]})), RETURNS, "GYR308", ""),
-    "reward holds the return": (changed(RETURNS, lambda _, row: row.update(reward=row["return"])), RETURNS, "GYR308", ""),
+    "reward holds the return": (changed(RETURNS, lambda _, row: row.update(reward=row["return"])), RETURNS, "GYR308", "1-26"),
     "return over the end": (with_returns(ENDED, 0.95, over_ends=True), RETURNS, "GYR344", "6, 15, 19"),
     "value default in some": (changed(GOOD, lambda _, row: row.update(value=0.0), (3, 9, 10)), GOOD, "GYR304", "3, 9-10"),
     "cut off without its observation": (changed(GOOD, lambda _, row: row.update(next_obs=None), (15, 26)), GOOD, "GYR345", "15, 26"),
