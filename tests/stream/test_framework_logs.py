@@ -90,7 +90,7 @@ BROKEN = {
     "prime_rl_metrics": Fault("GYR416", "off_policy/mean", 30.5, '"off_policy/mean": 2.5'),  # above 1.125 + 1 first there
     "areal": Fault("GYR416", "ppo_actor/update/version_stats/sample_staleness_theta_avg", 21, "theta_avg \u2502 3.0000e+00"),
     "slime": Fault("GYR417", "train/train_rollout_logprob_abs_diff", 0.108, ": {'train/loss'"),
-    "miles": Fault("GYR404", "rollout/fully_async/max_staleness", 6, " perf 40: "),
+    "miles": Fault("GYR416", "rollout/fully_async/avg_staleness", 16, "avg_staleness': 3.0,"),
     "skyrl": Fault("GYR404", "async/staleness_violation_count", 10, "'async/staleness_violation_count': "),
     "open_instruct": Fault("GYR404", "num_steps_off_policy", 9.5, "num_steps_off_policy: 9.50"),
     "verl": Fault("GYR517", "actor_lr", 0, " - training/global_step:60 "),
