@@ -69,7 +69,7 @@ class Program:
             kinds = self.regions.table["dataset"].class_kinds
             if "collate" not in fn.fact.name and not (fn.cls >= 0 and self.calls.class_kind(fn.cls) in kinds):
                 found -= {"dataset"}
-        if "evaluation" in found and fn.fact.name.startswith("play") and self.own(number, "buffer.put"):
+        if "evaluation" in found and fn.fact.name.startswith("play") and self.own(fn.number, "buffer.put"):
             found -= {"evaluation"}  # it plays to fill the store
         return found
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gyrecheck.model.finding import Confidence, Evidence
+from gyrecheck.model.finding import Confidence, Evidence, Severity
 from gyrecheck.program.flow import reach
 from gyrecheck.program.program import ACTING, LEARNING, Program, readable
 from gyrecheck.program.topology import Layout
@@ -22,12 +22,14 @@ _TOUCHING = (*ACTING, "env.reset", "reward.score")
 def pure_sides(program: Program, _layout: Layout) -> Iterator[Suspect]:
     """Every call of the sampling side that a loss or a dataset's item access reaches."""
     losses = _losses(program)
+    batching = _batching(program)
     seen: set[tuple[int, int, str]] = set()
     for fn in program.functions:
         region = program.region(fn.number)
         yield from _scored_inline(program, fn)
-        if "dataset" in region:
-            yield from _found(program, fn, "dataset", seen, (*ACTING, "env.reset"))
+        if "dataset" in region or fn.number in batching:
+            roles = (*ACTING, "env.reset", "reward.score") if fn.number in batching else (*ACTING, "env.reset")
+            yield from _found(program, fn, "dataset", seen, roles)
         elif (
             fn.number in losses
             and not transformed(program, fn.number)
@@ -35,6 +37,21 @@ def pure_sides(program: Program, _layout: Layout) -> Iterator[Suspect]:
             and not program.has(fn.number, *LEARNING)
         ):
             yield from _found(program, fn, "loss", seen, _TOUCHING)
+
+
+def _batching(program: Program) -> frozenset[int]:
+    """Functions and callable objects that a loader is given to make its batches with."""
+    out = set()
+    for fn in program.functions:
+        for call in fn.fact.calls:
+            for atoms in (v for k, v in call.keywords if k in {"collate_fn", "worker_init_fn", "data_collator", "collator"}):
+                for atom in atoms:
+                    found = program.resolver.atom(fn.number, atom)
+                    if found is not None and found.kind == "func":
+                        out.add(int(found.ref))
+                    elif found is not None and found.kind == "inst" and program.resolver.called_on(int(found.ref)) >= 0:
+                        out.add(program.resolver.called_on(int(found.ref)))
+    return frozenset(out)
 
 
 def _scored_inline(program: Program, fn: Fn) -> Iterator[Suspect]:
@@ -67,7 +84,7 @@ def _losses(program: Program) -> dict[int, Evidence | None]:
     """Functions that compute a loss, with what says so."""
     out: dict[int, Evidence | None] = {}
     for fn in program.functions:
-        if "loss" in program.region(fn.number):
+        if "loss" in program.region(fn.number) or _hook_with_loss(program, fn):
             out[fn.number] = None
     for fn in program.functions:
         for at, _ in program.own(fn.number, "loss.backward"):
@@ -78,6 +95,14 @@ def _losses(program: Program) -> dict[int, Evidence | None]:
                     source, program.place(fn.number, call.line, f"its result reaches {readable(call)}", "because", call.column + 1)
                 )
     return out
+
+
+def _hook_with_loss(program: Program, fn: Fn) -> bool:
+    """`training_step` of a Lightning module that gives its loss back, so that the library takes the gradient."""
+    if fn.fact.name != "training_step" or fn.cls < 0 or program.has(fn.number, *LEARNING, full=True):
+        return False
+    module = any("lightning" in t.lower() for t in program.resolver.types_of_class(fn.cls))
+    return module and any(e.kind == "return" and e.items for e in fn.fact.exits)
 
 
 def _sources(program: Program, number: int, atoms: tuple[str | int, ...]) -> Iterator[int]:
@@ -118,6 +143,7 @@ def _found(program: Program, fn: Fn, kind: str, seen: set[tuple[int, int, str]],
             yield at_call(
                 program, number, at, code, _message(role, readable(call), kind), evidence=(reason, *path),
                 hint=_HINTS[code], confidence=confidence, side="training", pure=True, key=f"{program.name(fn.number)}>{call.name}",
+                at_most=Severity.WARNING if kind == "dataset" and role == "reward.score" else Severity.ERROR,
             )  # fmt: skip
 
 
