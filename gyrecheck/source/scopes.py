@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+from typing import Any
 
 from gyrecheck.model.facts import Atoms, Bind, Block, Call, Decorator, Exit, Function, Param
+
+_Row = list[Any]
 
 
 class Scope:
@@ -35,7 +38,7 @@ class Scope:
         self.binds: list[Bind] = []
         self.exits: list[Exit] = []
         self.globals: list[str] = []
-        self.blocks: list[Block] = [Block("function", -1, -1, line, end_line, 0, 0)]
+        self.blocks: list[_Row] = [["function", -1, -1, line, end_line, 0, 0, (), ""]]  # in the order of Block, until they are closed
         self.block = 0
         self.order = 0
 
@@ -47,22 +50,26 @@ class Scope:
     def enter(self, kind: str, line: int, *, link: int = -1, detail: Atoms = (), op: str = "") -> int:
         """Open a block; its index."""
         at = len(self.blocks)
-        self.blocks.append(Block(kind, self.block, link, line, line, self.order, self.order, detail, op))
+        self.blocks.append([kind, self.block, link, line, line, self.order, self.order, detail, op])
         self.block = at
         return at
 
     def leave(self, at: int, end_line: int, *, detail: Atoms = (), op: str = "") -> None:
         """Close the block opened as `at`."""
         block = self.blocks[at]
-        self.blocks[at] = block._replace(end_line=end_line, end_order=self.order, detail=detail or block.detail, op=op or block.op)
-        self.block = block.parent
+        block[4], block[6] = end_line, self.order
+        if detail:
+            block[7] = detail
+        if op:
+            block[8] = op
+        self.block = block[1]
 
     def finished(self, params: tuple[Param, ...], decorators: tuple[Decorator, ...], returns: str, *, is_async: bool) -> Function:
         """The closed scope as a fact."""
-        self.blocks[0] = self.blocks[0]._replace(end_order=self.order)
+        self.blocks[0][6] = self.order
         return Function(
             self.name, self.qualname, self.parent, self.cls, self.line, self.column, self.end_line, is_async, params, decorators, returns,
-            tuple(self.calls), tuple(self.binds), tuple(self.blocks), tuple(self.exits), tuple(self.globals),
+            tuple(self.calls), tuple(self.binds), tuple([Block._make(b) for b in self.blocks]), tuple(self.exits), tuple(self.globals),
         )  # fmt: skip
 
 
