@@ -47,8 +47,13 @@ def _unit(program: Program, root: int, event: Event, found: list[Event]) -> Iter
         return
     factors, places = horizon
     passes = _passes(program, event, around[0])
-    inner = passes - factors
-    if factors < passes and inner and all(program.words.has("per_pass", term) for term in inner) and not any("()" in t for t in factors):
+    deeper_terms = passes - factors
+    if (
+        factors < passes
+        and deeper_terms
+        and all(program.words.has("per_pass", term) for term in deeper_terms)
+        and not any("()" in t for t in factors)
+    ):
         yield at_call(
             program, *event.place, "GYR209", f"`{readable(program.call(*event.place))}` advances once a pass, and the passes are counted by "
                 f"{_listed(passes)}, but the schedule's length counts {_listed(factors)}: another unit",

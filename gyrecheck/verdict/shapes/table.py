@@ -14,6 +14,7 @@ from gyrecheck.verdict.shapes.imports_across import imports_across
 from gyrecheck.verdict.shapes.live_buffer import live_buffer
 from gyrecheck.verdict.shapes.lost_records import lost_records
 from gyrecheck.verdict.shapes.missing_field import missing_field
+from gyrecheck.verdict.shapes.optimizer_reach import optimizer_reach
 from gyrecheck.verdict.shapes.pure_sides import pure_sides
 from gyrecheck.verdict.shapes.record_fields import record_fields
 from gyrecheck.verdict.shapes.recorded_forward import recorded_forward
@@ -40,6 +41,7 @@ SHAPES: tuple[Shape, ...] = (
     gradient_rhythm,
     step_order,
     remade,
+    optimizer_reach,
     empty_update,
     schedule,
     shared_model,
