@@ -20,7 +20,7 @@ from gyrecheck.model.finding import Verdict
 from gyrecheck.screen import export, lines
 from gyrecheck.screen.glyphs import Pen
 from gyrecheck.screen.history import Frames
-from gyrecheck.screen.keys import KEYS, footer, help_lines
+from gyrecheck.screen.keys import KEYS, footer, help_page
 from gyrecheck.screen.panel import Draw, Panel
 from gyrecheck.screen.panels import conservation, counters, coupling, diagnosis, handoff, plot, processes, staleness, verdicts
 from gyrecheck.screen.themes import next_theme
@@ -84,7 +84,7 @@ class WatchApp(App[None]):
         self._stop = threading.Event()
         self._paused: View | None = None
         self._cursor, self._needle, self._sort = 0, "", 0
-        self._mode = ""
+        self._mode, self._page = "", 0
         self._series_at, self._logarithmic = 0, False
         self._panels: dict[str, Panel] = {}
 
@@ -187,7 +187,7 @@ class WatchApp(App[None]):
                 return Text("no series yet")
             return plot.body(view.series[self._series_at % len(view.series)], pen, width, height, log=self._logarithmic)
         if self._mode == "keys":
-            return Text("\n".join(help_lines()))
+            return Text("\n".join(help_page(self._page, height)))
         if self._mode == "unknown":
             return Text("\n".join(view.unknown_lines) or "every line was understood")
         verdict = self._chosen()
@@ -226,6 +226,12 @@ class WatchApp(App[None]):
 
     def action_keys(self) -> None:
         """Open the list of keys."""
+        height = self._panels["detail"].content_size.height
+        if self._mode == "keys" and help_page(self._page + 1, height):
+            self._page += 1
+            self.refresh_view()
+            return
+        self._page = 0
         self._open("keys", "keys")
 
     def action_unknown(self) -> None:

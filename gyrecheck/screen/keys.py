@@ -70,6 +70,18 @@ def help_lines(keys: tuple[Key, ...] = KEYS) -> tuple[str, ...]:
     return tuple(f"{' '.join(SHOWN.get(k, k) for k in key.keys.split(',')):<12} {key.what}" for key in keys)
 
 
+def help_page(page: int, height: int, keys: tuple[Key, ...] = KEYS) -> tuple[str, ...]:
+    """One page of the help; where not all fits, the last line says how to go on. Empty beyond the last page."""
+    rows = help_lines(keys)
+    if len(rows) <= height:
+        return () if page else rows
+    room = max(1, height - 1)
+    pages = -(-len(rows) // room)
+    if page >= pages:
+        return ()
+    return (*rows[page * room : (page + 1) * room], f"{'?':<12} page {page + 1} of {pages}; ? goes on")
+
+
 def footer(width: int, *, ascii_only: bool, keys: tuple[Key, ...] = KEYS) -> str:
     """The keys that fit one line; the help key stands at the right."""
     shown = [key.footer for key in keys if key.footer]

@@ -17,7 +17,7 @@ from textual.widgets import Static
 
 from gyrecheck.screen import export
 from gyrecheck.screen.glyphs import Pen
-from gyrecheck.screen.keys import RUN_KEYS, footer, help_lines
+from gyrecheck.screen.keys import RUN_KEYS, footer, help_page
 from gyrecheck.screen.panel import Panel
 from gyrecheck.screen.panels import plot_runs, runs, verdicts
 from gyrecheck.screen.themes import next_theme
@@ -62,7 +62,7 @@ class RunsApp(App[None]):
         self._stop = threading.Event()
         self.views: tuple[View, ...] = ()
         self._paused: tuple[View, ...] | None = None
-        self._cursor, self._series_at, self._logarithmic, self._mode = 0, 0, False, ""
+        self._cursor, self._series_at, self._page, self._logarithmic, self._mode = 0, 0, 0, False, ""
 
     def compose(self) -> ComposeResult:
         """Table above, plot below."""
@@ -134,7 +134,7 @@ class RunsApp(App[None]):
         chosen = self.shown[self._cursor] if self._cursor < len(self.shown) else None
         if self._mode == "keys":
             self._plot.border_title = "keys"
-            return Text("\n".join(help_lines(RUN_KEYS)))
+            return Text("\n".join(help_page(self._page, height, RUN_KEYS)))
         if self._mode == "verdicts" and chosen is not None:
             self._plot.border_title = f"verdicts of {chosen.run}"
             return verdicts.body(chosen, pen, width, height)
@@ -180,7 +180,10 @@ class RunsApp(App[None]):
 
     def action_keys(self) -> None:
         """Open or close the list of keys."""
-        self._mode = "" if self._mode == "keys" else "keys"
+        if self._mode == "keys" and help_page(self._page + 1, self._plot.content_size.height, RUN_KEYS):
+            self._page += 1
+        else:
+            self._mode, self._page = "" if self._mode == "keys" else "keys", 0
         self.refresh_views()
 
     def action_copy_command(self) -> None:

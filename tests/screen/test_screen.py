@@ -138,7 +138,7 @@ def test_pause_freezes_the_picture_and_says_how_much_passed():
     async def go():
         later = dataclasses.replace(HEALTHY, lines=HEALTHY.lines + 100, counters=BROKEN.counters)
         feed = Still(HEALTHY)
-        app = WatchApp(feed, interval=0.02, pen=Pen(color=False))
+        app = WatchApp(feed, interval=0.1, pen=Pen(color=False))
         async with app.run_test(size=(100, 30)) as pilot:
             await settled(pilot)
             await pilot.press("p")
@@ -146,7 +146,7 @@ def test_pause_freezes_the_picture_and_says_how_much_passed():
             await pilot.pause(0.3)
             paused = "\n".join(rows(app))
             await pilot.press("p")
-            await pilot.pause(0.1)
+            await pilot.pause(0.3)
             return paused, "\n".join(rows(app))
 
     paused, resumed = asyncio.run(go())
@@ -160,7 +160,7 @@ def test_scrubbing_goes_back_and_returns_to_live():
 
     async def go():
         feed = Still(HEALTHY)
-        app = WatchApp(feed, interval=0.02, pen=Pen(color=False))
+        app = WatchApp(feed, interval=0.1, pen=Pen(color=False))
         async with app.run_test(size=(100, 30)) as pilot:
             await settled(pilot)
             feed.views = [BROKEN]
@@ -222,6 +222,15 @@ def test_the_help_and_footer_come_from_one_table():
         line = footer(width, ascii_only=False)
         assert len(line) <= width
         assert line.rstrip().endswith("? keys")
+
+
+def test_the_help_shows_every_key_at_the_smallest_size():
+    """At 80x24 the help has pages; leafing through them shows each of its lines, and the last press closes it."""
+    seen = text_of(HEALTHY, (80, 24), "question_mark", pen=Pen(color=False)) + text_of(
+        HEALTHY, (80, 24), "question_mark", "question_mark", pen=Pen(color=False)
+    )
+    assert all(line.split(maxsplit=1)[1].strip()[:40] in seen for line in help_lines() if "  " in line)
+    assert "counters" in text_of(HEALTHY, (80, 24), *["question_mark"] * 3, pen=Pen(color=False))
 
 
 def test_waiting_shows_what_is_expected():

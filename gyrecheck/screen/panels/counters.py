@@ -22,7 +22,7 @@ def body(view: View, pen: Pen, width: int, height: int) -> Text:
         line = Text(row.name.ljust(name_width) + " " + short(row.total).rjust(total_width) + " " + row.unit.ljust(unit_width))
         rate = "" if row.per_second is None else f" {row.per_second:+,.1f}/s"
         line.append(rate.rjust(10), style="dim" if pen.color else "")
-        if (left := width - line.cell_len - 2) >= 8 and row.recent:
+        if (left := width - line.cell_len - 2) >= 5 and row.recent:
             line.append("  ")
             line.append_text(pen.spark(row.recent, min(left, 40)))
         rows.append(line)

@@ -20,6 +20,10 @@ _DROPPED = ("span", "steps", "age max")
 """What a narrow terminal leaves out, in this order."""
 
 
+VERDICT = 32
+"""Cells for the verdict, below which other columns are left out."""
+
+
 def letter(at: int) -> str:
     """The sign of the run at this place; beyond 52 runs all share one."""
     return LETTERS[at] if at < len(LETTERS) else "+"
@@ -62,7 +66,7 @@ def body(views: tuple[View, ...], pen: Pen, width: int, height: int, *, cursor: 
     widths = [max([least, len(name), *(len(row[at]) for row in rows)]) for at, (name, least) in enumerate(zip(HEAD, _LEAST, strict=False))]
     widths[1] = min(widths[1], max(8, width // 4))
     for name in _DROPPED:
-        if sum(widths[at] + 2 for at in shown[:-1]) + 24 > width:
+        if sum(widths[at] + 2 for at in shown[:-1]) + VERDICT > width:
             shown.remove(HEAD.index(name))
     lines = [_line(HEAD, shown, widths, width)]
     lines[0].stylize("dim" if pen.color else "")
