@@ -12,6 +12,7 @@ from gyrecheck.verdict.shapes.empty_update import empty_update
 from gyrecheck.verdict.shapes.gradient_rhythm import gradient_rhythm
 from gyrecheck.verdict.shapes.imports_across import imports_across
 from gyrecheck.verdict.shapes.live_buffer import live_buffer
+from gyrecheck.verdict.shapes.logprob_source import logprob_source
 from gyrecheck.verdict.shapes.lost_records import lost_records
 from gyrecheck.verdict.shapes.missing_field import missing_field
 from gyrecheck.verdict.shapes.optimizer_reach import optimizer_reach
@@ -53,5 +54,6 @@ SHAPES: tuple[Shape, ...] = (
     version_tag,
     version_apart,
     live_buffer,
+    logprob_source,
     sampler_log,
 )
