@@ -27,7 +27,28 @@ _TOKEN = re.compile(
     r"|(?P<word>[^\W\d_](?:[\w./\-]*\w)?|_\w+)|(?P<sep>[=:])|(?P<of>/)|(?P<stop>[,|;(){}\[\]│┃·•>]|\s-+\s|--+)"
 )
 _VERSION = re.compile(r"(?<![\w.\-/])[vV](\d+)(?![\w.])")
-_STATISTICS = frozenset(("mean", "avg", "average", "max", "min", "std", "p50", "p95", "p99", "median", "last", "total", "sum", "size", "len", "length", "depth", "fill"))
+_STATISTICS = frozenset(
+    (
+        "mean",
+        "avg",
+        "average",
+        "max",
+        "min",
+        "std",
+        "p50",
+        "p95",
+        "p99",
+        "median",
+        "last",
+        "total",
+        "sum",
+        "size",
+        "len",
+        "length",
+        "depth",
+        "fill",
+    )
+)
 _QUOTES = str.maketrans("", "", "'\"`")
 _SPLIT_NAMES = frozenset(("published", "loaded", "policy_version", "trainer_version", "sample_version", "done"))
 """Terms whose names may close round the number: `weights 398 published`, `done 64 prompts`."""
@@ -115,6 +136,9 @@ def _plan(text: str, config: bool, look: Lookup) -> Plan:
                 before = []
                 continue
             after, closed = _after(tokens, at)
+            if not before and fresh and not out and _is_index(tokens, at):
+                fresh = True  # `3: episodes collected 192`: which line it is
+                continue
             if not before and fresh:
                 segment_opens_with_number = True
             if not before and len(after) > 1 and not closed and not _words_follow_next(tokens, at):
@@ -125,12 +149,20 @@ def _plan(text: str, config: bool, look: Lookup) -> Plan:
                 before, seen_separator, fresh = [], False, False
                 continue
             full = [*heading, *before] if heading and len(before) == 1 and before[0].lower() in _STATISTICS else before
+            if not after and len(heading) == 1:
+                after, closed = [*heading], True  # `groups: used 18`: of these
             key = _key(full, after, closed, seen_separator, segment_opens_with_number, config, look)
             if key is not None:
                 out.append((index, key, 0.01 if token["percent"] and key.term in _SHARES else 1.0))
             before, seen_separator, fresh = [], False, False
         after_slash = False
     return tuple(out)
+
+
+def _is_index(tokens: list[re.Match[str]], at: int) -> bool:
+    """Whether a line's first number is closed by a colon and followed by a word."""
+    rest = tokens[at + 1 : at + 3]
+    return at == 0 and len(rest) == 2 and rest[0][0] == ":" and rest[1].lastgroup == "word"
 
 
 def _after(tokens: list[re.Match[str]], at: int) -> tuple[list[str], bool]:

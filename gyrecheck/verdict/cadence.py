@@ -46,7 +46,7 @@ def _env_steps(run: View) -> _Steps | None:
     if stored is None:
         return None
     for axis in run.series("step", least=3):
-        same = {o: v for o, v in zip(axis.orders, axis.values, strict=True)}
+        same = dict(zip(axis.orders, axis.values, strict=True))
         if axis.rises and any(same.get(o) == v > 0 for o, v in zip(stored.orders, stored.values, strict=True)):
             return _Steps(axis.name, axis.orders, axis.values, axis.last_place)
     return None

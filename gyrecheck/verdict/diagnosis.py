@@ -98,7 +98,8 @@ def _train_steps(run: View, _: float) -> Checked:
     if flow is None:
         return Checked("undecided", "no count of train steps")
     start = run.setting("learning_starts")
-    if flow.last <= 0 and start is not None and run.sampled is not None and run.sampled.last <= start.last:
+    reached = max([s.last for s in run.series("step")] + ([run.sampled.last] if run.sampled else []), default=None)
+    if flow.last <= 0 and start is not None and reached is not None and reached <= start.last:
         return Checked("undecided", f"0, before the learning start at {count(start.last)}")
     if flow.last <= 0 and len(flow.orders) < 3:
         return Checked("undecided", "0, in less than 3 readings")

@@ -39,7 +39,8 @@ def _meant(series: Series, settings: set[tuple[str, int]]) -> Series:
 
 def _ages(series: tuple[Series, ...]) -> tuple[Series, ...]:
     data = next((s for s in series if s.key.term == "sample_version" and s.count > 1), None)
-    trainer = next((s for s in series if s.key.term == "trainer_version" and data and (s.path, s.pid) == (data.path, data.pid)), None)
+    own = [s for s in series if data and s is not data and (s.path, s.pid) == (data.path, data.pid)]
+    trainer = next((s for term in ("trainer_version", "policy_version") for s in own if s.key.term == term), None)
     if data is None or trainer is None:
         return ()
     where = {order: at for at, order in enumerate(trainer.orders)}

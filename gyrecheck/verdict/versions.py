@@ -99,7 +99,8 @@ def _held_back(run: View, docket: Docket) -> bool:
     last = out[0].last if out else own[0].first
     since = out[0].orders[-1] if out else -1
     newer = sum(o > since and v > last for o, v in zip(own[0].orders, own[0].values, strict=True))
-    if newer < docket.rules.thresholds.frozen_updates or (out and out[0].rises and newer <= 3):
+    least = docket.rules.thresholds.frozen_updates if out else docket.rules.thresholds.late_load
+    if newer < least or (out and out[0].rises and newer <= 3):
         return False
     place = out[0].last_place if out else own[0].first_place
     docket.add(
