@@ -92,6 +92,10 @@ def main() -> None:
         write_stdout(overview())
         sys.exit(int(ExitCode.OK))
     named = words[0] if words[0] in COMMANDS and "_GYRECHECK_COMPLETE" not in os.environ else None
+    if named in {"ledger", "watch", "handoff"}:  # the others read few rule files, or are there to check them
+        from gyrecheck.rulebook.table_cache import CACHE, cache_folder
+
+        CACHE.folder = cache_folder()
     try:
         build_app(named)()
     except GyreError as error:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from gyrecheck.model.errors import RuleError, did_you_mean
+from gyrecheck.rulebook.table_cache import CACHE
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -32,7 +33,16 @@ def load_table(path: Path, schema: type[T]) -> T:
     Raises:
         RuleError: the file cannot be read, is no TOML, or does not fit; the message lists every misfit as `key: what`.
     """
-    return build(read_toml(path), schema, where=str(path))
+    known = CACHE.get(path, schema)
+    if known is not None:  # it fitted when it was kept, and neither file nor schema has changed
+        problems: list[str] = []
+        value = _convert(known, schema, "", problems)
+        if not problems:
+            return value  # type: ignore[no-any-return]
+    table = read_toml(path)
+    value = build(table, schema, where=str(path))
+    CACHE.put(path, schema, table)
+    return value
 
 
 def load_folder(files: tuple[Path, ...], schema: type[T]) -> dict[str, T]:
