@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gyrecheck.commands.handoff_diff import diff
+from gyrecheck.commands.handoff_replay import replay
 from gyrecheck.commands.options import (
     Color,
     ColorWhen,
@@ -118,15 +119,5 @@ def prove(sample: Sample) -> tuple[tuple[str, int], ...]:
     return run(sample)
 
 
-def _join_rest() -> None:
-    for name in ("diff", "replay"):
-        try:
-            module = importlib.import_module(f"gyrecheck.commands.handoff_{name}")
-        except ModuleNotFoundError as error:  # BRING-UP
-            if error.name != f"gyrecheck.commands.handoff_{name}":
-                raise
-            continue
-        app.command(name)(getattr(module, name))
-
-
-_join_rest()
+app.command("diff")(diff)
+app.command("replay")(replay)

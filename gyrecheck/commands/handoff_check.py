@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gyrecheck.handoff.open import Records, open_records
 from gyrecheck.handoff.profile import Profile, shape_text
+from gyrecheck.handoff.run_settings import run_settings
 from gyrecheck.handoff.schema_text import schema_text
 from gyrecheck.model.errors import GyreError
 from gyrecheck.model.fields import FieldSeen
@@ -109,7 +110,7 @@ def check_report(
     chosen = select_codes(codes, select or settings.select, ignore or settings.ignore)
     contract = load_contract(schema, settings.rules_folder)
     records = open_records(files, contract)
-    judge, profile = run(records, contract, fields, rules=settings.rules_folder)
+    judge, profile = run(records, contract, fields, rules=settings.rules_folder, settings=run_settings(files, contract))
     _refuse_empty(profile.rows, files)
     judged = judge.result()
     seen = profile.seen(judged.roles)
@@ -139,9 +140,16 @@ def check_report(
     return report, schema_text(Path(files[0]).stem, seen)
 
 
-def run(records: Records, contract: Contract, fields: Mapping[str, str], *, rules: Path | None = None) -> tuple[Judge, Profile]:
+def run(
+    records: Records,
+    contract: Contract,
+    fields: Mapping[str, str],
+    *,
+    rules: Path | None = None,
+    settings: frozenset[str] = frozenset(),
+) -> tuple[Judge, Profile]:
     """One pass over the records: judged and profiled."""
-    judge = Judge(contract, load_codes(rules), load_ratio_limits(), fields)
+    judge = Judge(contract, load_codes(rules), load_ratio_limits(), fields, settings)
     profile = Profile()
     for batch in records:
         judge.feed(batch)

@@ -69,6 +69,17 @@ def test_a_zip_bomb_is_not_unpacked(tmp_path: Path) -> None:
     complaint(path)
 
 
+@pytest.mark.parametrize("megabytes", [300, pytest.param(1024, marks=pytest.mark.soak)])
+def test_a_true_zip_bomb_is_refused_by_its_directory(tmp_path: Path, megabytes: int) -> None:
+    """Zeros packed a thousandfold are refused with both sizes before a byte of them is unpacked."""
+    path = tmp_path / "a.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive, archive.open("reward.npy", "w") as member:
+        np.lib.format.write_array_header_1_0(member, {"descr": "<f4", "fortran_order": False, "shape": (megabytes << 18,)})
+        for _ in range(megabytes):
+            member.write(bytes(1 << 20))
+    assert f"{(megabytes << 20) + 128:,} bytes; not read" in complaint(path)
+
+
 def test_a_lying_header_reserves_nothing(tmp_path: Path) -> None:
     """An npy header of 8 TiB in a file of a few bytes is found out before memory is asked for."""
     head = io.BytesIO()

@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-import tomllib
+import sys
 from pathlib import Path
 
 import pytest
 
-from gyrecheck.commands.handoff_check import check_report
-from gyrecheck.model.finding import Severity
+from gyrecheck.handoff.open import open_records
+from gyrecheck.model.finding import Finding, Severity
+from gyrecheck.rulebook.codes import load_codes
+from gyrecheck.rulebook.contract import load_contract
+from gyrecheck.rulebook.ratio_limits import load_ratio_limits
+from gyrecheck.verdict.records.judge import judge_records
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 CASES = Path(__file__).parents[2] / "fixtures" / "trajectories" / "unseen"
 EXPECTED = tomllib.loads((CASES / "expected.toml").read_text())
+CONTRACT, CODES = load_contract(), load_codes()
+
+
+def _found(path: Path) -> tuple[Finding, ...]:
+    return judge_records(open_records([path], CONTRACT), CONTRACT, CODES, load_ratio_limits()).findings
 
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_fault_is_found_and_its_neighbour_is_left_alone(name: str) -> None:
     """The fault gives its code at its records; its neighbour gives neither that code above a note nor any error."""
     code, records = EXPECTED[name]
-    found, _ = check_report([CASES / name / "input.jsonl"], {})
-    assert records in {finding.records for finding in found.findings if finding.code == code}
-    clean, _ = check_report([CASES / name / "clean.jsonl"], {})
-    assert not [f for f in clean.findings if f.severity is Severity.ERROR or (f.code == code and f.severity is not Severity.NOTE)]
+    assert records in {finding.records for finding in _found(CASES / name / "input.jsonl") if finding.code == code}
+    clean = _found(CASES / name / "clean.jsonl")
+    assert not [f for f in clean if f.severity is Severity.ERROR or (f.code == code and f.severity is not Severity.NOTE)]

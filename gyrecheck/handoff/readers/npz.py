@@ -6,6 +6,7 @@ import io
 import zipfile
 import zlib
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,9 +19,7 @@ from gyrecheck.handoff.source import magic, open_bytes, packing
 from gyrecheck.model.errors import GyreError
 from gyrecheck.model.fields import RecordBatch
 from gyrecheck.rulebook.contract import Contract
-
-BOMB_RATIO, BOMB_SIZE = 100, 4 << 30
-"""A member that unpacks to more than this many times its size and to more than this many bytes is not read."""
+from gyrecheck.rulebook.record_limits import load_record_limits
 
 
 class _Stream:
@@ -97,25 +96,36 @@ def read(path: Path, contract: Contract, notes: list[str]) -> Iterator[RecordBat
         archive = zipfile.ZipFile(io.BytesIO(_unpacked(path)) if packing(path) else path)
     except (zipfile.BadZipFile, OSError, ValueError) as error:
         raise GyreError(f"{path}: is no whole npz file: {error}", hint="is it still being written?") from error
-    with archive:
+    with archive, ExitStack() as opened:
         members = [info for info in archive.infolist() if info.filename.endswith(".npy")]
         strangers = [info.filename for info in archive.infolist() if not info.filename.endswith(".npy")]
         if not members:
             raise GyreError(f"{path}: is a zip file without arrays ({', '.join(strangers[:3]) or 'empty'}); expected npz")
         arrays: dict[str, Rows] = {}
         for info in members:
-            if info.file_size > BOMB_SIZE and info.file_size > BOMB_RATIO * max(info.compress_size, 1):
-                raise GyreError(
-                    f"{path}: array `{info.filename[:-4]}` unpacks from {info.compress_size:,} to {info.file_size:,} bytes; not read"
-                )
+            refuse_bomb(path, f"array `{info.filename[:-4]}`", info)
             key = info.filename[:-4].replace("/", ".")
             if key in arrays:
                 raise GyreError(f"{path}: array `{key}` stands twice in the file")
             try:
-                arrays[key] = _Stream(path, key, archive.open(info), info.file_size)
+                arrays[key] = _Stream(path, key, opened.enter_context(archive.open(info)), info.file_size)
             except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError, zlib.error) as error:
                 raise GyreError(f"{path}: array `{key}` cannot be unpacked: {error}") from error
         yield from batches_of_arrays(str(path), arrays, contract, notes)
+
+
+def refuse_bomb(path: Path, what: str, info: zipfile.ZipInfo) -> None:
+    """Refuse a member by its directory entry alone.
+
+    Raises:
+        GyreError: it says that it unpacks to far more than it is.
+    """
+    limits = load_record_limits()
+    if info.file_size > limits.bomb_bytes and info.file_size > limits.bomb_ratio * max(info.compress_size, 1):
+        raise GyreError(
+            f"{path}: {what} unpacks from {info.compress_size:,} to {info.file_size:,} bytes; not read",
+            hint="nearly all of it is one value repeated; save the rows in use only, or without compression",
+        )
 
 
 def _unpacked(path: Path) -> bytes:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from gyrecheck.handoff.pickle_names import first_class
 from gyrecheck.handoff.readers.arrays import MAX_WHOLE, Rows, Whole, batches_of_arrays
+from gyrecheck.handoff.readers.npz import refuse_bomb
 from gyrecheck.handoff.readers.safetensors_file import Bfloat16
 from gyrecheck.handoff.rows import batch_of_records
 from gyrecheck.handoff.source import packing
@@ -33,6 +34,7 @@ STORAGES = {
 MAX_PICKLE = 64 << 20
 MAX_DEPTH = 12
 BLOCK = 2048
+LARGEST = 16 << 30
 
 
 class _Storage:
@@ -170,10 +172,9 @@ class _Arrays:
         if key not in self._bytes:
             try:
                 info = self._archive.getinfo(f"{self._prefix}data/{key}")
-                if info.file_size > 16 << 30 or (info.file_size > MAX_WHOLE and info.file_size > 100 * max(info.compress_size, 1)):
-                    raise GyreError(
-                        f"{self._path}: storage {key} unpacks from {info.compress_size:,} to {info.file_size:,} bytes; not read"
-                    )
+                refuse_bomb(self._path, f"storage {key}", info)
+                if info.file_size > LARGEST:
+                    raise GyreError(f"{self._path}: storage {key} takes {info.file_size:,} bytes, more than are read at once")
                 self._bytes[key] = self._archive.read(info)
             except (KeyError, zipfile.BadZipFile, OSError) as error:
                 raise GyreError(f"{self._path}: the numbers of a tensor are missing or damaged: {error}") from error

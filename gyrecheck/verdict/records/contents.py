@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from gyrecheck.model.fields import Column, Kind
 from gyrecheck.model.finding import Finding
+from gyrecheck.rulebook.record_limits import load_record_limits
 from gyrecheck.verdict.records.question import Case, Question
 from gyrecheck.verdict.records.ranges import Ranges
 from gyrecheck.verdict.records.view import Bools, Ints, View, rank
@@ -19,8 +20,6 @@ from gyrecheck.verdict.records.view import Bools, Ints, View, rank
 Sums = npt.NDArray[np.uint64]
 KEPT = 400_000
 """Rows remembered, so that memory stays bounded."""
-LONG = 4
-"""Tokens from which on two samples with the same log-probs are no chance."""
 
 
 class SameContent(Question):
@@ -52,7 +51,7 @@ class SameContent(Question):
         tokens, logprob = view.column("tokens"), view.column("logprob")
         if tokens is None or logprob is None or not _numbers(tokens) or not _numbers(logprob) or rank(logprob) == 0:
             return
-        told = _varied(logprob, view.rows) & (np.asarray(logprob.counts) >= LONG)
+        told = _varied(logprob, view.rows) & (np.asarray(logprob.counts) >= load_record_limits().equal_tokens)
         temperature = view.number("temperature")
         if temperature is not None:
             told &= ~(temperature == 0)  # greedy answers to one prompt are equal

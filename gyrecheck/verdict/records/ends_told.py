@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gyrecheck.model.finding import Finding, Severity
+from gyrecheck.rulebook.record_limits import load_record_limits
 from gyrecheck.verdict.records.question import Case
 from gyrecheck.verdict.records.ranges import Ranges
 
 if TYPE_CHECKING:
     from gyrecheck.verdict.records.episodes import Episodes
-
-SHORT = 8
-"""Steps below which several episodes of one longest length are chance."""
 
 
 def time_limit(seen: Episodes, case: Case) -> Iterator[Finding]:
@@ -49,7 +47,7 @@ def time_limit(seen: Episodes, case: Case) -> Iterator[Finding]:
         return
     declared = bool(np.isfinite(seen.limit)) and longest == seen.limit
     varied = len(lengths) >= 2
-    if longest < (3 if declared else SHORT) or not (
+    if longest < (3 if declared else load_record_limits().short_episode) or not (
         (declared and hits) or (varied and len(hits) >= 3) or (varied and len(hits) == 2 and longest % 10 == 0)
     ):
         return
@@ -80,11 +78,13 @@ def time_limit(seen: Episodes, case: Case) -> Iterator[Finding]:
 def told_apart(seen: Episodes, case: Case) -> Iterator[Finding]:
     """Flags that say too little, or contradict each other."""
     if seen.flags_seen == {"done"} and seen.any_true["done"]:
+        setting, value = case.says("bootstrap_settings"), case.roles.key("bootstrap_value")
+        why = f", and `{value}` is there to be" if value else f", and the run's setting `{setting}` says that it is" if setting else ""
         yield case.finding(
             "GYR309",
-            f"`{case.roles.key('done')}` does not tell terminated from truncated: a value cannot be bootstrapped at cut-offs alone",
+            f"`{case.roles.key('done')}` does not tell terminated from truncated: a value cannot be bootstrapped at cut-offs alone{why}",
             role="done",
-            severity=Severity.NOTE,
+            severity=Severity.WARNING if why else Severity.NOTE,
         )
     both = seen.both.rows
     if both >= 2 and both == seen.any_true["terminated"] == seen.any_true["truncated"]:

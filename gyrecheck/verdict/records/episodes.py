@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gyrecheck.model.finding import Finding, Severity
+from gyrecheck.rulebook.record_limits import load_record_limits
 from gyrecheck.verdict.records.ends_told import time_limit, told_apart
 from gyrecheck.verdict.records.question import Case, Question
 from gyrecheck.verdict.records.ranges import Ranges
@@ -15,8 +16,6 @@ from gyrecheck.verdict.records.steps import Steps, steps_of
 from gyrecheck.verdict.records.view import View
 
 MAX_EPISODES = 1_000_000
-SHUFFLED = 0.3
-"""Share of steps out of order above which a file is taken as shuffled and its order is not judged."""
 
 
 @dataclass(slots=True)
@@ -189,7 +188,7 @@ class Episodes(Question):
         return "the order of steps: the records are shuffled" if self._shuffled() else ""
 
     def _shuffled(self) -> bool:
-        return self.pairs >= 10 and self.order.rows > SHUFFLED * self.pairs
+        return self.pairs >= 10 and self.order.rows > load_record_limits().shuffled * self.pairs
 
     def answer(self, case: Case) -> Iterator[Finding]:
         """Order first, then flags."""

@@ -11,10 +11,8 @@ from collections.abc import Callable
 import numpy as np
 
 from gyrecheck.model.fields import Kind
+from gyrecheck.rulebook.record_limits import load_record_limits
 from gyrecheck.verdict.records.view import Floats, View
-
-TOLERANCE = 2e-3
-"""Largest |advantage - model| that four decimals and an epsilon in the divisor explain, relative to the largest advantage."""
 
 
 def _mean(r: Floats) -> Floats:
@@ -45,12 +43,12 @@ MODELS: dict[str, Callable[[Floats], Floats]] = {
 
 def close(a: Floats, b: Floats, scale: float) -> bool:
     """Whether all values agree up to the file's rounding."""
-    return bool((np.abs(a - b) <= TOLERANCE * scale + 1e-4).all())
+    return bool((np.abs(a - b) <= load_record_limits().group_rounding * scale + 1e-4).all())
 
 
 def same(values: Floats, scale: float) -> bool:
     """Whether all values are one."""
-    return bool(np.ptp(values) <= 2 * (TOLERANCE * scale + 1e-4))
+    return bool(np.ptp(values) <= 2 * (load_record_limits().group_rounding * scale + 1e-4))
 
 
 def affine(r: Floats, a: Floats, scale: float) -> bool:

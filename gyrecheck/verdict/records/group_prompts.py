@@ -9,6 +9,7 @@ import numpy as np
 
 from gyrecheck.model.fields import Kind
 from gyrecheck.model.finding import Finding, Severity
+from gyrecheck.rulebook.record_limits import load_record_limits
 from gyrecheck.verdict.records.contents import sums
 from gyrecheck.verdict.records.question import Case, Question
 from gyrecheck.verdict.records.ranges import Ranges
@@ -53,7 +54,7 @@ class GroupPrompts(Question):
         """Groups of several prompts among groups of one."""
         many = {name: table for name, table in self.prompts.items() if sum(table.values()) > 1}
         mixed = [name for name, table in many.items() if len(table) > 1]
-        if self.turns or not mixed or len(mixed) > 0.4 * len(many):
+        if self.turns or not mixed or len(mixed) > load_record_limits().mixed_groups * len(many):
             return
         where = Ranges()
         for name in mixed:

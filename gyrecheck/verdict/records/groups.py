@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from gyrecheck.model.finding import Finding, Severity
-from gyrecheck.verdict.records.group_models import MODELS, TOLERANCE, advantage_of, affine, close, reward_of, same
+from gyrecheck.rulebook.record_limits import load_record_limits
+from gyrecheck.verdict.records.group_models import MODELS, advantage_of, affine, close, reward_of, same
 from gyrecheck.verdict.records.question import Case, Question, show
 from gyrecheck.verdict.records.ranges import Ranges
 from gyrecheck.verdict.records.view import Floats, Ints, View
@@ -229,7 +230,7 @@ class Groups(Question):
         best_share = 0.9
         for model in MODELS.values():
             made = np.concatenate([model(reward[at : at + n]) for at in range(0, len(reward), n)])
-            share = float((np.abs(made - advantage) <= TOLERANCE * scale + 1e-4).mean())
+            share = float((np.abs(made - advantage) <= load_record_limits().group_rounding * scale + 1e-4).mean())
             if share >= best_share:
                 best, best_share = made, share
         return best
@@ -237,7 +238,7 @@ class Groups(Question):
     @staticmethod
     def _explained(blocks: Floats, wrong: list[Ints], advantage: Floats, scale: float) -> bool:
         rows = np.concatenate(wrong)
-        return float((np.abs(blocks[rows] - advantage[rows]) <= TOLERANCE * scale + 1e-4).mean()) >= 0.8
+        return float((np.abs(blocks[rows] - advantage[rows]) <= load_record_limits().group_rounding * scale + 1e-4).mean()) >= 0.8
 
     def _displaced(
         self, case: Case, members: list[Ints], reward: Floats, advantage: Floats, records: Ints, scale: float
@@ -254,7 +255,7 @@ class Groups(Question):
             right = made[rows]
             if not close(np.sort(have), np.sort(right), scale) or np.ptp(right) == 0:
                 continue
-            off = np.abs(have - right) > TOLERANCE * scale + 1e-4
+            off = np.abs(have - right) > load_record_limits().group_rounding * scale + 1e-4
             if not off.any():
                 return
             where = Ranges()
@@ -297,12 +298,18 @@ class Groups(Question):
         turned = [
             m
             for m in members
-            if len(m) > 1 and np.ptp(reward[m]) > 0 and affine(-reward[m], advantage[m], scale) and np.ptp(advantage[m]) > TOLERANCE
+            if len(m) > 1
+            and np.ptp(reward[m]) > 0
+            and affine(-reward[m], advantage[m], scale)
+            and np.ptp(advantage[m]) > load_record_limits().group_rounding
         ]
         rising = [
             m
             for m in members
-            if len(m) > 1 and np.ptp(reward[m]) > 0 and affine(reward[m], advantage[m], scale) and np.ptp(advantage[m]) > TOLERANCE
+            if len(m) > 1
+            and np.ptp(reward[m]) > 0
+            and affine(reward[m], advantage[m], scale)
+            and np.ptp(advantage[m]) > load_record_limits().group_rounding
         ]
         if len(turned) >= 2 and not rising:
             where = Ranges()

@@ -87,11 +87,17 @@ class Judge:
     """Feed batches in order, then take `result`. Roles are assigned from the first batch and grow with later keys."""
 
     def __init__(
-        self, contract: Contract, codes: Mapping[str, Code], limits: RatioLimits, explicit: Mapping[str, str] | None = None
+        self,
+        contract: Contract,
+        codes: Mapping[str, Code],
+        limits: RatioLimits,
+        explicit: Mapping[str, str] | None = None,
+        settings: frozenset[str] = frozenset(),
     ) -> None:
         self._contract = contract
         self._codes = codes
         self._limits = limits
+        self._settings = settings
         self._explicit = dict(explicit or {})
         self._keys: dict[str, None] = {}
         self._roles: RoleMap | None = None
@@ -139,7 +145,7 @@ class Judge:
             GyreError: `--field` names a key that is a slip of the pen for one that is there.
         """
         roles = self.roles
-        case = Case(self._codes, self._contract, roles, self.rows, self._path)
+        case = Case(self._codes, self._contract, roles, self.rows, self._path, self._settings)
         findings: list[Finding] = []
         missing: list[str] = list(self._contract.absent(self._keys, self._explicit))
         judged: list[str] = []

@@ -8,12 +8,10 @@ import numpy as np
 
 from gyrecheck.model.fields import Column, Kind
 from gyrecheck.model.finding import Finding, Severity
+from gyrecheck.rulebook.record_limits import load_record_limits
 from gyrecheck.verdict.records.question import Case, Question, show
 from gyrecheck.verdict.records.ranges import Ranges
 from gyrecheck.verdict.records.view import Bools, Ints, View, rank
-
-SENTINEL = -1000.0
-"""Log-probs at or below it are fill values: no float32 softmax gives exp of it."""
 
 
 class LogProbs(Question):
@@ -65,7 +63,7 @@ class LogProbs(Question):
             self.seen.append(
                 (int(view.records[row[at]]), f"log-prob {show(flat[at])} is a probability of {show(np.exp(min(flat[at], 50)))}")
             )
-        filler = use & (flat <= SENTINEL)
+        filler = use & (flat <= load_record_limits().fill_logprob)
         if filler.any():
             self.sentinel.add(view.path, view.records[np.unique(row[filler])])
             self.sentinel_value = float(flat[filler][0])

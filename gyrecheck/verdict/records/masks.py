@@ -8,7 +8,7 @@ import numpy as np
 
 from gyrecheck.model.fields import Column, Kind
 from gyrecheck.model.finding import Finding, Severity
-from gyrecheck.verdict.records.logprobs import SENTINEL
+from gyrecheck.rulebook.record_limits import load_record_limits
 from gyrecheck.verdict.records.question import Case, Question, show
 from gyrecheck.verdict.records.ranges import Ranges
 from gyrecheck.verdict.records.unsampled import UnsampledRuns
@@ -85,7 +85,7 @@ class Masks(Question):
         if logprob is None or not np.array_equal(np.asarray(logprob.counts), counts) or logprob.kind not in {Kind.FLOAT, Kind.INT}:
             return np.zeros(view.rows, np.bool_)
         value = np.asarray(logprob.flat).astype(np.float64)
-        zero = (value == 0) | np.isnan(value) | (value <= SENTINEL)
+        zero = (value == 0) | np.isnan(value) | (value <= load_record_limits().fill_logprob)
         n = view.rows
         on_zero, on_real = np.bincount(row[on & zero], minlength=n), np.bincount(row[on & ~zero], minlength=n)
         off_zero, off_real = np.bincount(row[~on & zero], minlength=n), np.bincount(row[~on & ~zero], minlength=n)

@@ -209,8 +209,14 @@ class TimeTags(Question):
             )
         acted = case.roles.key("action") or case.roles.key("tokens")
         if acted and case.roles.key("policy_version") and not case.roles.key("logprob") and not self.excused:
-            text = f"no record carries the log-prob of `{acted}`, although each says its policy version: no importance ratio can be taken"
-            yield case.finding("GYR303", text, role="logprob", severity=Severity.NOTE)
+            wanted = case.says("ratio_settings")
+            learnt = self.evidence and any(case.roles.key(role) for role in ("advantage", "group_id", "ratio", "replay_logprob"))
+            why = f", and the setting `{wanted}` of the run says that its trainer takes one" if wanted else ""
+            text = (
+                f"no record carries the log-prob of `{acted}`, although each says its policy version: no importance ratio can be taken{why}"
+            )
+            severity = Severity.WARNING if wanted or learnt else Severity.NOTE
+            yield case.finding("GYR303", text, role="logprob", severity=severity)
         missing = [role for role in ("sample_step", "wall_clock") if not case.roles.key(role)]
         if missing:
             yield case.finding(

@@ -23,6 +23,12 @@ class Case:
     roles: RoleMap
     rows: int
     path: str
+    settings: frozenset[str] = frozenset()
+    """Names of the run's settings, where it keeps them beside its files."""
+
+    def says(self, words: str) -> str:
+        """The first setting that this word list of the contract names, or the empty string."""
+        return min(self.settings & self.contract.words.get(words, frozenset()), default="")
 
     def finding(
         self,

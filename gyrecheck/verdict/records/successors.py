@@ -10,13 +10,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from gyrecheck.model.finding import Finding, Severity
+from gyrecheck.rulebook.record_limits import load_record_limits
 from gyrecheck.verdict.records.question import Case, Question, show
 from gyrecheck.verdict.records.ranges import Ranges
 from gyrecheck.verdict.records.steps import Steps, steps_of
 from gyrecheck.verdict.records.view import Bools, Floats, View
-
-LIVE = 0.9
-"""Share of steps whose next observation is the observation itself from which on the file is said to alias them."""
 
 
 class Successor(Question):
@@ -112,7 +110,7 @@ class Successor(Question):
     def answer(self, case: Case) -> Iterator[Finding]:
         """Aliased, leaking over the end, or not chained."""
         obs, after = case.roles.key("obs"), case.roles.key("next_obs")
-        if self.same.rows >= LIVE * self.rows and self.rows >= 4 and self.moves:
+        if self.same.rows >= load_record_limits().aliased * self.rows and self.rows >= 4 and self.moves:
             text = (
                 f"`{after}` equals `{obs}` of the same step at {self.same.rows} of {self.rows} steps although observations "
                 "change: both point at one live buffer, or the successor was never read"

@@ -11,12 +11,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from gyrecheck.model.finding import Finding, Severity
+from gyrecheck.rulebook.record_limits import load_record_limits
 from gyrecheck.verdict.records.question import Case
 from gyrecheck.verdict.records.ranges import Ranges
 from gyrecheck.verdict.records.view import Bools, Floats, Ints, View
 
-SMALL = 5e-3
-"""Nats: a file with a sampled log-prob nearer to 0 than this has a policy that is certain at times."""
 READ = 20_000
 """Records of a batch that are looked at one by one."""
 
@@ -33,7 +32,7 @@ class UnsampledRuns:
 
     def read(self, view: View, zero: Bools, on: Bools, value: Floats, counts: Ints, candidate: Bools) -> None:
         """`zero`, `on`, `value` are [tokens]; `candidate` [rows] has zeros and real log-probs among the tokens counted."""
-        self.small += int((on & ~zero & (np.abs(value) < SMALL)).sum())
+        self.small += int((on & ~zero & (np.abs(value) < load_record_limits().certain)).sum())
         start = np.cumsum(counts) - counts
         for at in np.flatnonzero(candidate)[:READ].tolist():
             part = zero[start[at] : start[at] + counts[at]] & on[start[at] : start[at] + counts[at]]

@@ -8,14 +8,10 @@ from typing import Any
 import numpy as np
 
 from gyrecheck.model.finding import Finding, Severity
+from gyrecheck.rulebook.record_limits import load_record_limits
 from gyrecheck.verdict.records.question import Case, Question, show
 from gyrecheck.verdict.records.ranges import Ranges
 from gyrecheck.verdict.records.view import View
-
-FEW = 8
-"""Records below which an order is no rule."""
-RARE = 0.05
-"""Share of falls above which several writers share the file without a name, or the records are shuffled."""
 
 
 class WritingOrder(Question):
@@ -62,10 +58,15 @@ class WritingOrder(Question):
         """Rare falls that are larger than the usual rise."""
         for role, falls in self.falls.items():
             total = self.count[role]
-            if not falls or total < FEW or len(falls) > max(1, RARE * total) or not self.rises[role]:
+            if (
+                not falls
+                or total < load_record_limits().ordered_records
+                or len(falls) > max(1, load_record_limits().rare_falls * total)
+                or not self.rises[role]
+            ):
                 continue
             usual = float(np.median(self.rises[role]))
-            large = [fall for fall in falls if fall[2] - fall[3] > 3 * usual]
+            large = [fall for fall in falls if fall[2] - fall[3] > load_record_limits().large_fall * usual]
             if not large:
                 continue
             where = Ranges()
