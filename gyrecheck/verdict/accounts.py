@@ -145,6 +145,8 @@ def _account(unit: Unit, stream: str, flows: list[Flow], snapshot: Snapshot, not
         taken, stand_in = done, f"`{done.name}` counts what was finished"
     if sampled is None and (written := _one(flows, "written")) and taken is not None and written.unit == taken.unit:
         sampled, stand_in = written, f"`{written.name}` counts what sampling wrote"
+    if sampled is None and drops and taken is not None and (drawn := _one(flows, "drawn")):
+        sampled, stand_in, mode = drawn, f"`{drawn.name}` counts what was drawn from the data set", "queue"
     if sampled is None and left is not None and any(f.reason == "overwritten" for f in drops) and (axis := _axis(snapshot)):
         sampled, stand_in = axis, f"`{axis.name}` counts the steps sampled"
         mode = "replay"

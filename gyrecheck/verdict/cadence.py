@@ -9,6 +9,7 @@ from itertools import pairwise
 from gyrecheck.model.events import Unit
 from gyrecheck.model.finding import Severity, State
 from gyrecheck.model.snapshot import Place
+from gyrecheck.verdict.flows import build_flows
 from gyrecheck.verdict.ruling import Because, Docket, count
 from gyrecheck.verdict.view import View, lifetimes
 
@@ -39,7 +40,8 @@ class _Steps:
 
 def _env_steps(run: View) -> _Steps | None:
     """Steps of the environment: counted as such, or the axis that a store's level follows; a train step is no such axis."""
-    sampled = run.sampled
+    marks = [m.order for m in run.restarts]
+    sampled = run.sampled or next(iter(build_flows(run.series("sampled", least=3), frozenset(("sampled",)), frozenset(), marks)), None)
     if sampled is not None and sampled.unit is Unit.STEP:
         return _Steps(sampled.name, sampled.orders, sampled.values, sampled.last_place)
     stored = next(iter(run.series("left", least=3)), None)
@@ -53,7 +55,7 @@ def _env_steps(run: View) -> _Steps | None:
 
 
 def _interval(run: View, steps: _Steps, docket: Docket) -> None:
-    declared, updates = run.setting("update_interval"), run.updates
+    declared, updates = run.setting("update_interval") or run.setting("updates_per_step"), run.updates
     if declared is None or updates is None or declared.last <= 0 or updates.last <= 0 or len(updates.orders) < 4:
         return
     half = len(updates.orders) // 2
@@ -63,7 +65,8 @@ def _interval(run: View, steps: _Steps, docket: Docket) -> None:
         return
     measured = (after - before) / done
     off = docket.rules.thresholds.turnover_off
-    if measured <= off * declared.last and declared.last <= off * measured:
+    meant = declared.last if declared.key.term == "update_interval" else 1.0 / declared.last
+    if measured <= off * meant and meant <= off * measured:
         return
     docket.add(
         "GYR509",

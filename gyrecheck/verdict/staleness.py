@@ -148,7 +148,7 @@ def _over_age(run: View, ages: tuple[Series, ...], docket: Docket) -> bool:
 def _only_dropped(run: View, series: Series, over: list[int]) -> bool:
     """Whether those ages stand only on lines that tell of drops, and nothing is taken there."""
     taken = {order for s in run.series("taken", "update") for order, v in zip(s.orders, s.values, strict=True) if v > 0}
-    drops = {order for s in run.series("dropped_stale", "dropped") for order in s.orders}
+    drops = {order for s in run.series("dropped_stale", "dropped") for order, v in zip(s.orders, s.values, strict=True) if v > 0}
     return all(series.orders[i] in drops and series.orders[i] not in taken for i in over)
 
 
