@@ -106,6 +106,8 @@ def slow_sample(entry: Entry, args: tuple[object, ...], n: int, look: list[int],
     try:
         runtime, entry.look = entry.runtime, look
         exact = n < EXACT
+        if not n & (n - 1) or (not exact and n >= entry.thin):
+            runtime.again()
         if exact or n >= entry.thin:
             entry.thin = n + THIN
             runtime.shard.site(f"C S {entry.role} {side.place(sys._getframe(skip))}")[0] += 1 if exact else THIN

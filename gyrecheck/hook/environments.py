@@ -28,6 +28,10 @@ class Environments:
         self.steps, self.resets = tuple(words["step"]), tuple(words["reset"])
         self.never = tuple(words.get("never", ()))
         self.sizes: dict[str, int] = {}
+        self.loaded = 0
+        self.known: dict[str, bool] = {}
+        """Of each loaded module whether it is the program's own."""
+        self.mine: tuple[str, ...] = ()
         self.classes: set[int] = set()
         self.forbidden: tuple[type, ...] = ()
         self.subclasses = 0
@@ -35,12 +39,14 @@ class Environments:
 
     def look(self, *, deep: bool = False) -> None:
         """Wrap what has been defined since the last look in the program's own modules; `deep` also finds classes inside functions."""
-        for name, module in tuple(sys.modules.items()):
-            space = getattr(module, "__dict__", None)
+        if len(sys.modules) != self.loaded:
+            self.loaded = len(sys.modules)
+            modules = tuple(sys.modules.items())
+            self.known = {name: self.known[name] if name in self.known else self._own(module) for name, module in modules}
+            self.mine = tuple(name for name, _ in modules if name == "__main__" or self.known[name])
+        for name in self.mine:
+            space = getattr(sys.modules.get(name), "__dict__", None)
             if space is None or self.sizes.get(name) == len(space):
-                continue
-            if name != "__main__" and not self._own(module):
-                self.sizes[name] = len(space)
                 continue
             self.sizes[name] = len(space)
             for value in tuple(space.values()):

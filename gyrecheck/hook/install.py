@@ -7,6 +7,7 @@ import os
 import sys
 
 from gyrecheck.hook import runtime as runtimes
+from gyrecheck.hook import side
 from gyrecheck.hook.count import like, remember
 from gyrecheck.hook.environments import Environments
 from gyrecheck.hook.loads import loaded
@@ -89,6 +90,7 @@ class Hooks:
         elif role == "policy.forward":
             self.phases = Phases(self.runtime, updates, register, self.libraries)
             self.phases.glance = environments.look
+            self.phases.moody = tuple(self.table.get("moody", ()))
         elif role == "model.make":
 
             def made(module: Any, name: str, parameter: Any) -> None:
@@ -182,6 +184,8 @@ class Hooks:
         return load_state_dict
 
     def _backward(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        runtime = self.runtime
+
         def backward(*args: Any, **kwargs: Any) -> Any:
             try:
                 self.updates.before_backward()
@@ -189,8 +193,17 @@ class Hooks:
                     self.phases.before_backward()
             except Exception:
                 pass
-            return fn(*args, **kwargs)
+            if "update" in runtime.due:  # inside an optimizer's step, which watches already
+                return fn(*args, **kwargs)
+            token = side.OPEN.set(side.TRAINING)
+            runtime.want("update")
+            try:
+                return fn(*args, **kwargs)
+            finally:
+                runtime.unwant("update")
+                side.OPEN.reset(token)
 
+        remember(backward, runtime.update_codes)
         return backward
 
     def _clipping(self, fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -250,4 +263,3 @@ def installed(folder: str) -> Hooks:
     if not _INSTALLED:
         _INSTALLED.append(Hooks(folder))
     return _INSTALLED[0]
-

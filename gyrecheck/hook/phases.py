@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import sys
 import weakref
+from _thread import get_ident
 
 from gyrecheck.hook import side
+from gyrecheck.hook.compare import Comparison
 from gyrecheck.hook.count import sample_under_update
-from gyrecheck.hook.networks import compiling, counterpart, differing, fingerprint, parameters_of, roots_of, shape_of
-from gyrecheck.hook.updates import held_by
+from gyrecheck.hook.networks import compiling, fingerprint, parameters_of, roots_of, shape_of
 
 TYPE_CHECKING = False  # importing `typing` costs more than this package; type checkers know the name
 if TYPE_CHECKING:
@@ -38,6 +39,11 @@ class Phases:
 
     def __init__(self, runtime: Runtime, updates: Updates, register: Callable[..., Any], libraries: tuple[str, ...]) -> None:
         self.runtime, self.updates, self.register, self.libraries = runtime, updates, register, libraries
+        self.compared = Comparison(updates)
+        self.looking = False
+        """This phase is one more look before the first update: no round of the program's own."""
+        self.moody: tuple[str, ...] = ()
+        """Parts of class names of layers that act otherwise in training mode."""
         self.number = 0
         self.waited = 0
         self.fired: list[weakref.ref[Any]] = []
@@ -58,6 +64,7 @@ class Phases:
         self.loads: weakref.WeakKeyDictionary[Any, list[int]] = weakref.WeakKeyDictionary()
         """Of each module that was loaded: how often, and the version it had then."""
         runtime.watchers["phase"] = self.before_sample
+        runtime.again = self.again
         runtime.renewers.append(self._renew)
         self.open()
 
@@ -88,6 +95,7 @@ class Phases:
 
     def after_update(self) -> None:
         """An optimizer has stepped: what was called so far was training's."""
+        self.looking = False
         if self.asked:  # a phase of one env step
             self.asked = False
             self.number += 1
@@ -196,38 +204,29 @@ class Phases:
         if self.updates.steps:
             self._judge_graphs()
 
+    def _moody(self, name: str) -> bool:
+        return any(part in name for part in self.moody)
+
+    def again(self) -> None:
+        """A process that never updates looks now and then, too: others may train what it acts with."""
+        if not self.updates.steps and not self.asked and self.handle is None:
+            if self.number >= ALWAYS:
+                self.number += 1
+            self.looking = self.number > 0
+            self.open()
+
     def record(self, root: Any, by: str) -> None:
         """One event: the acting module, its weights, and how they relate to what the optimizers hold."""
         acting = parameters_of(root)
         if not acting:
             return
         loads = self.loads.get(root, [0, -1])
-        fields: dict[str, Any] = {}
-        ours = {id(p) for p in acting}
-        best: tuple[int, int, int, float] | None = None  # optimizer, tensors compared, differing, gap
-        for optimizer, state in tuple(self.updates.optimizers.items()):
-            held = held_by(optimizer)
-            shared = sum(id(p) in ours for p in held)
-            if shared:
-                best = (state.number, shared, 0, 0.0)
-                fields["same"] = True
-                break
-            for mine, theirs in counterpart(acting, held):
-                count, gap = differing(mine, theirs)
-                if best is None or (len(mine) - count, len(mine)) > (best[1] - best[2], best[1]):
-                    best = (state.number, len(mine), count, gap)
-                    fields["trained_fp"] = fingerprint(theirs)
-        if fields.get("same") and self.updates.steps:
-            held_ids = {id(p) for o in tuple(self.updates.optimizers) for p in held_by(o)}
-            left = [n for n, p in root.named_parameters() if p.requires_grad and p.grad is not None and id(p) not in held_ids]
-            fields.update(left=left[:4], left_out=len(left))
-        if best is not None:
-            fields.update(opt=best[0], of=best[1], differ=best[2], gap=float(f"{best[3]:.4g}"))
-        noisy = [type(m).__name__ for m in root.modules() if m.training and getattr(m, "p", 0) and "Dropout" in type(m).__name__]
+        fields = self.compared.of(root, acting)
+        noisy = [name for name in (type(m).__name__ for m in root.modules() if m.training and getattr(m, "p", 1)) if self._moody(name)]
         self.runtime.events.write(
             "phase", n=self.number, version=self.updates.steps, by=by, module=type(root).__name__, net=id(root) & 0xFFFFFF,
             params=len(acting), form=shape_of(acting), fp=fingerprint(acting), loads=loads[0], loaded_at=loads[1],
-            noisy=noisy[:4], graph=self.recorded, site=side.caller(self.libraries, 4), **fields,
+            noisy=noisy[:4], graph=self.recorded, alone=get_ident() == self.updates.thread, look=self.looking, site=side.caller(self.libraries, 4), **fields,
         )  # fmt: skip
 
 

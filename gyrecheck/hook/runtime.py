@@ -62,6 +62,8 @@ class Runtime:
         """Words for the slow path of a sampling call: `phase` (first calls after an update), `update` (one is open), `log`."""
         self.watchers: dict[str, Callable[[tuple[object, ...]], None]] = {}
         """What to call for a word of `due` before a sampling call; gets the call's positional arguments."""
+        self.again: Callable[[], None] = lambda: None
+        """Called at the first, second, fourth ... sampling call of an entry, and at every `THIN`-th later on."""
         self.sampling_codes: set[int] = set()
         """`id` of the code objects of counted sampling functions: comparing identities is cheap, hashing code is not."""
         self.step_codes = StepCodes()

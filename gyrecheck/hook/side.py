@@ -43,6 +43,9 @@ def path_to(stop: FrameType | None, skip: int = 2, libraries: tuple[str, ...] = 
         if frame is None:
             break
         file = frame.f_code.co_filename
+        if frame is stop and frame.f_back is not None and file.startswith(_OWN):
+            stop = frame = frame.f_back  # ours stands in for what it wraps
+            continue
         if frame is stop or not (file.startswith((_OWN, "<gyrecheck")) or any(part in file for part in libraries)):
             names.append(place(frame))
         if frame is stop:

@@ -7,9 +7,11 @@ was known. All functions are called by wrappers and hooks that swallow whatever 
 from __future__ import annotations
 
 import weakref
+from _thread import get_ident
 
 from gyrecheck.hook import side
 from gyrecheck.hook.count import begin_update, remember
+from gyrecheck.hook.networks import fingerprint, shape_of
 
 TYPE_CHECKING = False  # importing `typing` costs more than this package; type checkers know the name
 if TYPE_CHECKING:
@@ -36,7 +38,6 @@ class OptimizerState:
         self.pending = False
         """Gradients that an earlier step has used already are still there and are being added to."""
         self.counts: dict[str, int] = {}
-        self.peak = 0.0
         self.zero_rate = 0
         """Steps in a row, up to now, with the learning rate at 0."""
         self.said = False
@@ -55,6 +56,10 @@ class Updates:
         """Steps of all optimizers of this process: the policy version as the hook counts it."""
         self.backwards = self.sampled_backwards = 0
         self.token: Token[str] | None = None
+        self.thread = 0
+        """The thread that stepped last."""
+        self.trying = False
+        """An optimizer is calling its closure: what it clears there it has seen."""
         runtime.renewers.append(self._renew)
 
     def _renew(self) -> None:
@@ -69,9 +74,7 @@ class Updates:
         if not state.said:
             state.said = True
             tensors = held_by(optimizer)
-            self.runtime.events.write(
-                "optimizer", i=state.number, cls=state.kind, params=len(tensors), site=side.caller(self.libraries, 3)
-            )
+            self.runtime.events.write("optimizer", i=state.number, cls=state.kind, params=len(tensors), site=side.caller(self.libraries, 3))
 
     def before_step(self, optimizer: Any, given: tuple[object, ...], named: dict[str, object]) -> None:
         """Before `optimizer.step()`: count, and look at the gradients it is about to use."""
@@ -80,8 +83,9 @@ class Updates:
         begin_update(self.entry, (), self.libraries)
         self.token = side.OPEN.set(side.TRAINING)
         runtime.cells["optimizer_steps"][0] += 1
-        closure = len(given) > 1 or named.get("closure") is not None
-        if closure:
+        self.thread = get_ident()
+        self.trying = len(given) > 1 or named.get("closure") is not None
+        if self.trying:
             return
         number = state.steps + 1
         size = self._gradient(optimizer, state)
@@ -102,12 +106,16 @@ class Updates:
     def after_step(self, optimizer: Any) -> None:
         """After `optimizer.step()`: a new version of the weights; the next sampling call begins a new phase."""
         state = self._state(optimizer)
+        self.trying = False
         state.steps += 1
         state.backward = state.unstepped = 0
         state.stepped_uncleared, state.pending = True, False
         for other in self.optimizers.values():
             other.unstepped = 0
         self.steps += 1
+        if not state.steps & (state.steps - 1):
+            tensors = held_by(optimizer)
+            self.runtime.events.write("weights", i=state.number, form=shape_of(tensors), fp=fingerprint(tensors), step=state.steps)
         self._close()
         self.runtime.want("phase")
 
@@ -134,7 +142,7 @@ class Updates:
         """Gradients of an optimizer are about to be cleared."""
         state = self._state(optimizer)
         self.runtime.cells["zero_grad_calls"][0] += 1
-        if state.unstepped and _size(held_by(optimizer), first=True) == "some":
+        if state.unstepped and not self.trying and _size(held_by(optimizer), first=True) == "some":
             others = (o for o in tuple(self.optimizers) if o is not optimizer)
             if not any(_size(held_by(o), first=True) == "some" for o in others):
                 self._say(state, "cleared_unused", state.unstepped, add=state.unstepped, total=self.backwards)
@@ -220,10 +228,9 @@ class Updates:
     def _rate(self, optimizer: Any, state: OptimizerState) -> None:
         rates = [group.get("lr", 0.0) for group in optimizer.param_groups]
         top = max((float(rate) for rate in rates), default=0.0)
-        state.peak = max(state.peak, top)
         if top != 0.0:
             state.zero_rate = 0
-        elif state.peak > 0.0:
+        else:
             state.zero_rate += 1
             if state.zero_rate & (state.zero_rate - 1) == 0:
                 self.runtime.events.write("zero_rate", i=state.number, n=state.zero_rate, step=state.steps + 1)

@@ -75,6 +75,7 @@ class HookTable:
     self_checks: SelfChecks
     horizons: dict[str, str]
     libraries: tuple[str, ...]
+    moody: tuple[str, ...]
     unhooked: dict[str, str]
 
 

@@ -84,13 +84,27 @@ def judge_acting(run: HookedRun, limits: HookLimits, docket: Docket) -> None:
             first=place_at(alone[0].text("site")),
             hint="act under torch.no_grad() or torch.inference_mode()",
         )
-    noisy = [e for e in run.of("phase") if e.words("noisy")]
+    shared = [e for e in run.of("phase") if e.fields.get("same") and e.fields.get("alone") is False and e.number("version")]
+    if len(shared) >= limits.phases:
+        docket.add(
+            "GYR120",
+            State.BROKEN,
+            f"{shared[0].text('module')} acts in one thread while another thread steps its parameters: in {len(shared)} sampling phases "
+            "the acting network changed without a load",
+            quantity="phases_on_weights_another_thread_trains",
+            value=len(shared),
+            unit="phase",
+            first=place_at(shared[0].text("site")),
+            hint="give the sampler a copy of its own, and load it between rounds",
+        )
+    noisy = [e for e in run.of("phase") if e.words("noisy") and not e.fields.get("look")]
     if noisy:
         docket.add(
             "GYR107",
             State.BROKEN,
-            f"{noisy[0].text('module')} acts in training mode: {', '.join(sorted(set(noisy[0].words('noisy'))))} draws anew in "
-            f"{len(noisy)} sampling phases, so the recorded log-probability cannot be computed again",
+            f"{noisy[0].text('module')} acts in training mode in {len(noisy)} sampling phases: "
+            f"{', '.join(sorted(set(noisy[0].words('noisy'))))} answers otherwise there, so the recorded log-probability cannot be "
+            "computed again",
             quantity="sampling_phases_in_training_mode",
             value=len(noisy),
             unit="phase",

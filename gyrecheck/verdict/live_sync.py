@@ -13,6 +13,7 @@ from itertools import pairwise
 from gyrecheck.model.finding import Severity, State
 from gyrecheck.model.live import HookedRun, HookEvent
 from gyrecheck.rulebook.hook_table import HookLimits
+from gyrecheck.verdict.live_copies import judge_parts, judge_remote
 from gyrecheck.verdict.live_places import numbers, place_at
 from gyrecheck.verdict.ruling import Because, Docket, count
 
@@ -24,6 +25,7 @@ def judge_sync(run: HookedRun, limits: HookLimits, docket: Docket) -> None:
     for (pid, form), phases in acting.items():
         loads = [e for e in run.of("load") if e.pid == pid and e.text("form") == form]
         _judge_copy(phases, [e for e in loads if not e.fields.get("trained")], limits, docket)
+    judge_remote(run, limits, docket)
     _unmatched(run, nets, docket)
     _reversed(run, docket)
     _versions(run, docket)
@@ -39,6 +41,8 @@ def _acting(run: HookedRun) -> dict[tuple[int, str], list[HookEvent]]:
     found: dict[tuple[int, str], list[HookEvent]] = defaultdict(list)
     own: set[tuple[int, str]] = set()
     for event in run.of("phase"):
+        if event.fields.get("look"):
+            continue
         sure = confirmed[event.pid]
         if (sure and event.number("net") not in sure) or (event.text("by") == "pass" and event.pid in stepping):
             continue
@@ -69,6 +73,9 @@ def _judge_copy(phases: list[HookEvent], loads: list[HookEvent], limits: HookLim
     behind = [e for e in later if e.number("loaded_at") == e.number("version") and e.number("differ")]
     if len(behind) >= 2 and len(behind) >= len(later) / 2:
         _not_arrived(behind, later, loads, because, docket)
+        return
+    if sure:
+        judge_parts(phases, loads, limits, docket)
 
 
 def _different_at_start(first: HookEvent, later: list[HookEvent], loads: list[HookEvent], because: list[Because], docket: Docket) -> None:
@@ -91,9 +98,7 @@ def _different_at_start(first: HookEvent, later: list[HookEvent], loads: list[Ho
         _ratio(1, len(later) + 1, first, "round 1 (version 0)", because, docket)
 
 
-def _never_changed(
-    phases: list[HookEvent], later: list[HookEvent], loads: list[HookEvent], because: list[Because], docket: Docket
-) -> None:
+def _never_changed(phases: list[HookEvent], later: list[HookEvent], loads: list[HookEvent], because: list[Because], docket: Docket) -> None:
     first, last = phases[0], later[-1]
     copied = first.number("version") == 0 and not first.number("differ")
     empty = [e for e in loads if e.number("missing") and e.number("missing") == e.number("params")]
@@ -126,9 +131,7 @@ def _never_changed(
         _ratio(len(stale), len(phases), last, f"rounds {numbers([phases.index(e) + 1 for e in stale])}", because, docket)
 
 
-def _not_arrived(
-    behind: list[HookEvent], later: list[HookEvent], loads: list[HookEvent], because: list[Because], docket: Docket
-) -> None:
+def _not_arrived(behind: list[HookEvent], later: list[HookEvent], loads: list[HookEvent], because: list[Because], docket: Docket) -> None:
     last = behind[-1]
     partial = [e for e in loads if 0 < e.number("missing") < e.number("params")]
     earlier = {e.text("trained_fp") for e in later}

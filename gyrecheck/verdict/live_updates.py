@@ -152,7 +152,7 @@ def _zero_rates(run: HookedRun, totals: Totals, limits: HookLimits, docket: Dock
             "GYR209" if scheduled else "GYR222",
             State.BROKEN,
             f"the learning rate was 0 in the last {count(tail)} of {count(steps)} optimizer steps: "
-            + (f"the schedule ended after {count(steps - tail)}" if scheduled else "they changed nothing"),
+            + (f"the schedule ended after {count(steps - tail)}" if scheduled and tail < steps else "they changed nothing"),
             quantity="optimizer_steps_at_learning_rate_0",
             value=tail,
             unit="step",
