@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from gyrecheck.model.finding import Finding, Scalar, Severity, Topology, fingerp
 from gyrecheck.rulebook.codes import Code
 from gyrecheck.source.cache import Cache, digest
 from gyrecheck.source.collect import Text, gather
+from gyrecheck.source.uncounted import uncounted
 
 if TYPE_CHECKING:
     from gyrecheck.program.program import Program
@@ -79,22 +79,28 @@ def judge_texts(
             return msgspec.msgpack.decode(kept, type=Judged)
         except msgspec.DecodeError:
             pass
+    with uncounted():
+        judged = _judge_facts(texts, rules, cache, rule, declared=declared, jobs=jobs, timer=timer)
+    cache.save("results", name, msgspec.msgpack.encode(judged))
+    return judged
+
+
+def _judge_facts(
+    texts: tuple[Text, ...], rules: Rules, cache: Cache, rule: tuple[bytes, ...], *, declared: Topology | None, jobs: int, timer: Timer
+) -> Judged:
+    """The result kept for these facts, or an analysis."""
     facts = gather(texts, cache, jobs)
     timer.mark("facts")
     data = {t.file.shown: t.data for t in texts}
     lines = Lines(data)
-    alike = (
-        digest(*rule, *(p for t, m in zip(texts, facts.marks, strict=True) for p in (t.file.shown.encode(), m.encode())))
-        if facts.marks
-        else ""
-    )
+    marks = zip(texts, facts.marks, strict=True) if facts.marks else ()
+    alike = digest(*rule, *(p for t, mark in marks for p in (t.file.shown.encode(), mark.encode()))) if facts.marks else ""
     judged = _quoted_anew(cache.load("alike", alike), lines, sum(facts.lines)) if alike else None
     if judged is None:
         modules, unreadable = facts.all()
         judged = judge_modules(modules, unreadable, rules, data, declared=declared, timer=timer)
         if alike:
             cache.save("alike", alike, msgspec.msgpack.encode(Alike(judged, _quotes(judged.findings, lines))))
-    cache.save("results", name, msgspec.msgpack.encode(judged))
     return judged
 
 
@@ -132,18 +138,13 @@ def judge_modules(
     from gyrecheck.verdict.static import judge
 
     timer = timer or Timer()
-    was = gc.isenabled()
-    gc.disable()
-    try:
+    with uncounted():
         program = Program(modules, rules.lexicon, rules.regions, rules.words)
         timer.mark("program")
         laid = layout(program, declared)
         timer.mark("topology")
         findings = judge(program, laid, rules.codes, Lines(data))
         timer.mark("verdict")
-    finally:
-        if was:
-            gc.enable()
     bad = tuple(unparsable(u, rules.codes) for u in unreadable)
     where = max((g for g in laid.groups if g.meeting >= 0), key=lambda g: len(g.modules), default=None)
     return Judged(

@@ -24,7 +24,7 @@ class Asked:
         self._sites: dict[str, list[tuple[int, int]]] | None = None
         self._attributes: dict[int, dict[str, list[tuple[int, Bind]]]] = {}
         self._subclasses: dict[int, list[int]] | None = None
-        self._callees: dict[tuple[int, int], Thing | None] = {}
+        self._callees: dict[int, Thing | None] = {}
         self._exports: dict[tuple[int, str], Thing | None] = {}
         self._depth = 0
         self._links = 0

@@ -53,7 +53,6 @@ class Calls(Kinds):
         self.roles: list[list[RoleAt]] = [[] for _ in tree.functions]
         self.edges: list[list[Edge]] = [[] for _ in tree.functions]
         self.resolved = self.unresolved = 0
-        self._holders: tuple[int, set[str]] = (-1, set())
         self._may_hold: dict[str, bool] = {}
         self._fits: dict[tuple[str, tuple[str, ...]], bool] = {}
         self._defined: dict[str, list[int]] = {}
@@ -266,18 +265,19 @@ class Calls(Kinds):
                 may = holds.get(atom)
                 if may is None:
                     holds[atom] = may = atom[0] == "<" or atom.rpartition(".")[2] in self._function_names
-                if not may and atom not in self._renamed[fn.module] and atom not in self._names_in(fn):
+                if not may and atom not in self._renamed[fn.module] and not self._is_held(fn, atom):
                     continue
                 found = self.resolver.atom(fn.number, atom)
                 if found is not None and found.kind == "func":
                     self.edges[fn.number].append(Edge(fn.number, int(found.ref), at, "passed", Confidence.BOUND))
 
-    def _names_in(self, fn: Fn) -> set[str]:
-        """Names that may hold a function here: bound to a lambda, a partial or another name."""
-        if self._holders[0] != fn.number:
-            held = {b.target for b in fn.fact.binds if b.value and (isinstance(b.value[0], int) or b.op == "lambda")}
-            self._holders = (fn.number, held)
-        return self._holders[1]
+    def _is_held(self, fn: Fn, name: str) -> bool:
+        """Whether a name may hold a function here: bound to a lambda, a partial or another name."""
+        if fn.fact.globals:
+            binds = [b for b in fn.fact.binds if b.target == name]
+        else:
+            binds = (fn.names or self.tree.names(fn.number)).binds.get(name, [])
+        return any(b.value and (isinstance(b.value[0], int) or b.op == "lambda") for b in binds)
 
     def _decorators(self, fn: Fn) -> None:
         for decorator in fn.fact.decorators:

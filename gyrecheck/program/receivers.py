@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gyrecheck.model.facts import Call
-from gyrecheck.program.asked import DEPTH, LINKS, split
+from gyrecheck.program.asked import DEPTH, LINKS, UNASKED, split
 from gyrecheck.program.classes import Classes
 from gyrecheck.program.tree import Fn, Thing
 
@@ -16,9 +16,10 @@ class Receivers(Classes):
 
     def callee(self, number: int, at: int) -> Thing | None:
         """What call `at` of function `number` calls."""
-        key = (number, at)
-        if key in self._callees:
-            return self._callees[key]
+        key = number << 24 | at
+        known = self._callees.get(key, UNASKED)
+        if known is not UNASKED:
+            return known
         self._callees[key] = None
         call = self.tree.functions[number].fact.calls[at]
         found: Thing | None = None

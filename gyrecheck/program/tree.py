@@ -7,7 +7,7 @@ namespace packages, `src` layouts and scripts beside each other all resolve.
 from __future__ import annotations
 
 from pathlib import PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gyrecheck.model.facts import Bind, Class, Function, Import, Module, Param
 
@@ -33,6 +33,10 @@ class Names(NamedTuple):
     imports: dict[str, list[Import]]
     bound: frozenset[str]
     """Every name of the five."""
+
+
+_NO_NAMES: dict[str, Any] = {}
+"""Shared by all scopes: most kinds of names are absent from most functions."""
 
 
 class Fn:
@@ -71,6 +75,7 @@ class Tree:
         self._packages: set[str] = set()
         self._modules_of: dict[tuple[int, str], int] = {}
         self._dotted: dict[int, str] = {}
+        self._folders = ["" if (folder := str(PurePosixPath(m.path).parent)) == "." else folder for m in modules]
         for index, module in enumerate(modules):
             self._add(index, module)
             self._name(index, module.path)
@@ -122,8 +127,7 @@ class Tree:
         candidates = self._suffixes.get(dotted)
         if not candidates:
             return -1
-        folder = str(PurePosixPath(self.modules[importer].path).parent)
-        folder = "" if folder == "." else folder
+        folder = self._folders[importer]
         best, score = -1, -1
         for root, index in candidates:
             if root in self._packages and root != folder:
@@ -193,7 +197,8 @@ class Tree:
         params = {p.name: p for p in fn.fact.params}
         functions = {self.functions[c].fact.name: c for c in fn.children}
         classes = {self.classes[c].fact.name: c for c in fn.class_children}
-        return Names(params, binds, functions, classes, imports, frozenset((*params, *binds, *functions, *classes, *imports)))
+        every = frozenset((*params, *binds, *functions, *classes, *imports))
+        return Names(params or _NO_NAMES, binds or _NO_NAMES, functions or _NO_NAMES, classes or _NO_NAMES, imports or _NO_NAMES, every)
 
     def _end(self, module: int) -> int:
         return self.first_function[module + 1] if module + 1 < len(self.first_function) else len(self.functions)

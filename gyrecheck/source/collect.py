@@ -13,6 +13,7 @@ from gyrecheck.model.facts import Module, Unreadable
 from gyrecheck.source.cache import Cache, digest
 from gyrecheck.source.fact_store import FactStore, Row, module_of, row_of
 from gyrecheck.source.files import SourceFile
+from gyrecheck.source.uncounted import uncounted
 
 _PAYS = 3_000_000
 """Bytes to parse above which a second process is worth its start."""
@@ -122,9 +123,7 @@ def _read(texts: tuple[Text, ...], todo: list[int], jobs: int, found: dict[int, 
         return
     from gyrecheck.source.read import read_source
 
-    was = gc.isenabled()
-    gc.disable()  # millions of tuples live to the end of the run; counting them again and again finds nothing
-    try:
+    with uncounted():
         if not jobs:
             jobs = min(os.cpu_count() or 1, 8) if sum(len(texts[i].data) for i in todo) > _PAYS else 1
         if jobs > 1 and len(todo) > _CHUNK:
@@ -132,9 +131,6 @@ def _read(texts: tuple[Text, ...], todo: list[int], jobs: int, found: dict[int, 
         else:
             for at in todo:
                 found[at] = read_source(texts[at].data, texts[at].file.shown)
-    finally:
-        if was:
-            gc.enable()
 
 
 def _in_processes(texts: tuple[Text, ...], todo: list[int], jobs: int, found: dict[int, Module | Unreadable]) -> None:

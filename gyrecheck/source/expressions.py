@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from sys import intern
 
 from gyrecheck.model.facts import Atoms, Bind, Call, Decorator, Exit, Function, Import, Param
 from gyrecheck.source.scopes import Scope, dotted
@@ -73,7 +74,9 @@ class Expressions:
             return
         scope = self.scope
         scope.order += 1
-        scope.binds.append(_new(Bind, (path, atoms, form, op, target.lineno, target.col_offset, scope.block, scope.order, annotation)))
+        scope.binds.append(
+            _new(Bind, (intern(path), atoms, form, op, target.lineno, target.col_offset, scope.block, scope.order, annotation))
+        )
 
     def _exit(self, kind: str, node: ast.stmt | ast.expr, items: tuple[Atoms, ...]) -> None:
         scope = self.scope
@@ -111,7 +114,7 @@ class Expressions:
             return (node.id,)  # type: ignore[union-attr]
         if kind is ast.Constant:
             value = node.value  # type: ignore[union-attr]
-            return ("=" + (repr(value[:80]) if type(value) is str else repr(value) if type(value) is not bytes else "b"),)
+            return (intern("=" + (repr(value[:80]) if type(value) is str else repr(value) if type(value) is not bytes else "b")),)
         handler = self.expressions.get(kind)
         return handler(node) if handler is not None else _NO_ATOMS  # type: ignore[operator]
 
@@ -140,7 +143,7 @@ class Expressions:
     def _attribute(self, node: ast.Attribute) -> Atoms:
         path = self._path(node)
         if path is not None:
-            return (path,)
+            return (intern(path),)
         self.expect = 0
         receiver = self._value(node.value)
         return self._record(f".{node.attr}", node, -2, (), (), receiver)
@@ -180,6 +183,7 @@ class Expressions:
     ) -> Atoms:
         scope = self.scope
         scope.order += 1
+        name = intern(name)
         at = len(scope.calls)
         end_line, end = node.end_lineno or node.lineno, node.end_col_offset or 0
         row = (name, node.lineno, node.col_offset, end_line, end, scope.block, scope.order, result, args, keywords, receiver)
@@ -246,7 +250,7 @@ class Expressions:
         opened = []
         for part in node.generators:
             atoms = self._value(part.iter)
-            opened.append(self.scope.enter("comp", node.lineno, detail=atoms))
+            opened.append(self.scope.enter("comp", node.lineno, detail=atoms, op="if" if part.ifs else ""))
             self._bind(part.target, atoms, "for", "")
             for test in part.ifs:
                 self._test(test)

@@ -11,7 +11,12 @@ from gyrecheck.source.scopes import dotted
 
 def facts_of(tree: ast.Module, path: str, lines: int = 0) -> Module:
     """The facts of a parsed file."""
-    return _Pass().module(tree, path, lines)
+    reader = _Pass()
+    try:
+        return reader.module(tree, path, lines)
+    finally:  # its tables of methods refer to it: without them it goes at once, even where nobody looks for cycles
+        reader.statements.clear()
+        reader.expressions.clear()
 
 
 class _Pass(Expressions):
