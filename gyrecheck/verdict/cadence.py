@@ -65,7 +65,10 @@ def _interval(run: View, steps: _Steps, docket: Docket) -> None:
         return
     measured = (after - before) / done
     off = docket.rules.thresholds.turnover_off
-    meant = declared.last if declared.key.term == "update_interval" else 1.0 / declared.last
+    each = run.setting("updates_per_call")
+    meant = declared.last / (each.last if each is not None and each.last > 0 else 1.0)
+    if declared.key.term == "updates_per_step":
+        meant = 1.0 / declared.last
     if measured <= off * meant and meant <= off * measured:
         return
     docket.add(

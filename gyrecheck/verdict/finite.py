@@ -70,6 +70,8 @@ def _negative(run: View, docket: Docket) -> None:
     for series in run.snapshot.series:
         if series.low >= 0 or kinds[series.key.term] not in {"counter", "level"}:
             continue
+        if all(v >= 0 or v == -1 for v in series.values):
+            continue  # which means not known
         at = next(i for i, v in enumerate(series.values) if v < 0)
         before = series.values[at - 1] if at else None
         wraps = before is not None and before > 2**30 and series.values[at] < -(2**30)

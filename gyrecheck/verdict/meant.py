@@ -32,6 +32,8 @@ def _meant(series: Series, settings: set[tuple[str, int]]) -> Series:
         return series
     if key.term == "left" and series.count == 1 and (series.path, series.lines[0]) in settings:
         return replace(series, key=replace(key, term="capacity"))
+    if key.term == "update" and series.count == 1 and (series.path, series.lines[0]) in settings:
+        return replace(series, key=replace(key, term="updates_per_call"))
     if key.term == "capacity" and series.count >= 3 and series.low != series.high:
         return replace(series, key=replace(key, term="left", cumulative="yes"))
     return series

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gyrecheck.model.finding import Severity, State
+from gyrecheck.verdict.flows import most_between
 from gyrecheck.verdict.ruling import Because, Docket
 from gyrecheck.verdict.view import View
 
@@ -14,7 +15,8 @@ def judge_syncs(run: View, docket: Docket) -> None:
     done = [m for m in run.snapshot.marked("load_done") if m.order not in bad]
     last_good = max((m.order for m in done), default=0)
     since = [m for m in failed if m.order > last_good]
-    if len(since) < docket.rules.thresholds.late_load:
+    usual = most_between([m.order for m in failed], [m.order for m in done])
+    if len(since) < docket.rules.thresholds.late_load or len(since) <= 2 * usual:
         return
     place = since[0].place
     docket.add(
