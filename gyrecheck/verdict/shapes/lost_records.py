@@ -90,7 +90,7 @@ def _unseen(program: Program, number: int) -> Iterator[Suspect]:
         if last == "create_task" and head not in {"asyncio", "loop", "self.loop", "self._loop"}:
             continue  # a task group raises what its tasks raise
         target = _started(program, number, call)
-        if target is None or not program.has(target, *_SAMPLES, full=True) or _guards_itself(program, target):
+        if target is None or not _samples(program, target) or _guards_itself(program, target):
             continue
         yield at_call(
             program, number, at, "GYR313", f"`{readable(call)}` starts `{program.name(target)}` and keeps nothing: a failure there is never seen",
@@ -108,6 +108,14 @@ def _started(program: Program, number: int, call: Call) -> int | None:
         if target is not None and target.kind == "func":
             return int(target.ref)
     return None
+
+
+def _samples(program: Program, number: int) -> bool:
+    """The task makes or hands over a sample; one that cancels or closes does not."""
+    name = program.functions[number].fact.name.lower()
+    if any(word in name for word in ("cancel", "close", "stop", "shutdown", "abort", "clean")):
+        return False
+    return bool(program.has(number, *ACTING, "reward.score", full=True) or program.own(number, "carrier.write", "buffer.put"))
 
 
 def _guards_itself(program: Program, number: int) -> bool:

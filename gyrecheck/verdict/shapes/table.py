@@ -15,6 +15,7 @@ from gyrecheck.verdict.shapes.live_buffer import live_buffer
 from gyrecheck.verdict.shapes.logprob_source import logprob_source
 from gyrecheck.verdict.shapes.lost_records import lost_records
 from gyrecheck.verdict.shapes.missing_field import missing_field
+from gyrecheck.verdict.shapes.never_refreshed import never_refreshed
 from gyrecheck.verdict.shapes.optimizer_reach import optimizer_reach
 from gyrecheck.verdict.shapes.pure_sides import pure_sides
 from gyrecheck.verdict.shapes.record_fields import record_fields
@@ -55,5 +56,6 @@ SHAPES: tuple[Shape, ...] = (
     version_apart,
     live_buffer,
     logprob_source,
+    never_refreshed,
     sampler_log,
 )
