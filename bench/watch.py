@@ -86,7 +86,7 @@ def share_of_a_core(folder, seconds=12.0):
 
 
 def shards(folder, count=512):
-    """Milliseconds to read and sum `count` shards when one call in each is new, and when nothing is; the least of ten looks each."""
+    """CPU milliseconds to read and sum `count` shards when one call in each is new, and when nothing is; the least of ten looks each."""
     from gyrecheck.hook.shard import Shard
     from gyrecheck.stream.shard_follow import FollowedShards
 
@@ -99,10 +99,10 @@ def shards(folder, count=512):
         if look % 2:
             for cell in cells:
                 cell[0] += 1
-        begin = time.perf_counter()
+        begin = time.process_time()
         run, _ = followed.poll()
         total = run.calls("S")
-        times[bool(look % 2)].append(1000 * (time.perf_counter() - begin))
+        times[bool(look % 2)].append(1000 * (time.process_time() - begin))
         if total != 4 * count * ((look + 1) // 2):
             sys.exit("the sum is wrong")
     followed.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -155,7 +156,8 @@ def command(
     )
     from gyrecheck.commands.watch_runs import runs_in, runs_lines, runs_once, runs_screen
 
-    lines = plain or bool(look.formats) or not sys.stdout.isatty() or "-" in targets
+    served = "TEXTUAL_DRIVER" in os.environ  # the child of --serve draws into a pipe to the browser
+    lines = plain or bool(look.formats) or not (sys.stdout.isatty() or served) or "-" in targets
     if serve is not None:
         serve_screen(look, serve)
     elif runs_in(targets):

@@ -261,7 +261,7 @@ def watch_screen(look: Look, *, color: bool) -> NoReturn:
     )
     app.run()
     stop()
-    if newest and (newest[0].counters or newest[0].verdicts):
+    if newest and (newest[0].counters or newest[0].verdicts) and sys.stdout.isatty():  # a browser has no place for the report
         _finish(look, report_now(look))
     raise typer.Exit(int(ExitCode.OK))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import secrets
 from collections.abc import Awaitable, Callable
@@ -20,11 +21,35 @@ class GuardedServer(Server):
     def __init__(self, command: str, host: str, port: int, token: str) -> None:
         super().__init__(command, host=host, port=port, title="gyrecheck watch")
         self.token = token
+        self._sockets: set[asyncio.Task[object]] = set()
 
     async def _make_app(self) -> web.Application:
         app = await super()._make_app()
         app.middlewares.append(guard(self.token))
+        app.middlewares.append(self._remembered())
         return app
+
+    def _remembered(self) -> Middleware:
+        """A middleware that keeps the open sockets' tasks, so that leaving need not wait for a browser."""
+
+        @web.middleware
+        async def keep(request: web.Request, handler: Handler) -> web.StreamResponse:
+            task = asyncio.current_task()
+            if task is None or request.path != "/ws":
+                return await handler(request)
+            self._sockets.add(task)
+            try:
+                return await handler(request)
+            finally:
+                self._sockets.discard(task)
+
+        return keep
+
+    async def on_shutdown(self, app: web.Application) -> None:
+        """End the screens of open browsers."""
+        await super().on_shutdown(app)
+        for task in tuple(self._sockets):
+            task.cancel()
 
 
 def guard(token: str) -> Middleware:
