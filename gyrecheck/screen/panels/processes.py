@@ -16,7 +16,7 @@ def body(view: View, pen: Pen, width: int, height: int) -> Text:
     room = max(1, height - 2)
     ranked = sorted(view.processes, key=lambda p: p.state in {"alive", "ended"}) if len(view.processes) > room else list(view.processes)
     for process in ranked[:room]:
-        line = Text(f"{process.pid:<9}{process.side or '-':<10}")
+        line = Text(f"{process.pid:<9}{'both' if '+' in process.side else process.side or '-':<10}")
         style = "warning" if process.state not in {"alive", "ended"} else ""
         line.append_text(pen.word(style, process.state.ljust(15)))
         line.append(process.last)
