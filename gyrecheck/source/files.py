@@ -39,10 +39,17 @@ def find_files(paths: tuple[Path, ...], exclude: tuple[str, ...] = ()) -> tuple[
     for given in paths:
         if not given.exists():
             raise GyreError(f"{given}: no such file or directory", hint=_near(given))
-        for path in _walk(str(given), exclude) if given.is_dir() else [str(given)]:
+        folder, start = given.is_dir(), f"{given}{os.sep}"
+        outside = f"{given}/" if folder and os.sep == "/" and shown_path(given, here) == str(given) else ""
+        for path in _walk(str(given), exclude) if folder else [str(given)]:
             whole = os.path.normpath(os.path.join(base, path))  # noqa: PTH118 - strings: an object a path is a tenth of a warm run
-            shown = whole[len(base) + 1 :] if os.sep == "/" and whole.startswith(f"{base}/") else shown_path(Path(path), here)
-            if exclude and given.is_dir() and _excluded(shown, exclude):
+            if os.sep == "/" and whole.startswith(f"{base}/"):
+                shown = whole[len(base) + 1 :]
+            elif outside and path.startswith(start):
+                shown = path
+            else:
+                shown = shown_path(Path(path), here)
+            if exclude and folder and _excluded(shown, exclude):
                 continue
             if whole not in found:
                 found[whole] = SourceFile(Path(path), shown)
