@@ -56,7 +56,7 @@ class _Shard:
             words = self.sites[at]
             if words is None:
                 parts = bytes(row[8:]).split(b"\0", 1)[0].decode("utf-8", "replace").split(" ", 3)
-                words = self.sites[at] = (parts[0] == "E", *parts[1:]) if len(parts) == 4 else (False, "", "", "")
+                words = self.sites[at] = (parts[0] == "E", parts[1], parts[2], parts[3]) if len(parts) == 4 else (False, "", "", "")
             if words[1]:
                 found.append(SiteCount(words[1], words[2], words[3], calls, words[0]))
         self.raw = raw[: _ROWS + size * min(layout.SITE_ROOM, len(self.sites) + 1)]
