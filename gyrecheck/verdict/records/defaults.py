@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -201,6 +203,11 @@ class Duplicates(Question):
     def __init__(self) -> None:
         self.seen: dict[int, int] = {}
         """Hash of each name to its first record; the first 400,000 names only, so that memory stays bounded."""
+        self.alone: dict[int, int] = {}
+        """The same without the group: names may count on over all groups, or start again in each."""
+        self.across = Ranges()
+        self.across_seen = ""
+        self.members: Counter[Any] = Counter()
         self.twice = Ranges()
         self.twice_seen: list[tuple[int, str]] = []
         self.rows = 0
@@ -227,6 +234,11 @@ class Duplicates(Question):
             if label is None:
                 continue
             key = hash((label, group[at] if group else None, epoch[at] if epoch else None))
+            self.members[group[at] if group else None] += 1
+            alone = self.alone.setdefault(hash((label, epoch[at] if epoch else None)), int(view.records[at]))
+            if alone != int(view.records[at]):
+                self.across.add(view.path, view.records[at : at + 1])
+                self.across_seen = self.across_seen or f"{self.unique_key} {label} stands at record {alone} already, in another group"
             first = self.seen.setdefault(key, int(view.records[at]))
             if first != int(view.records[at]):
                 self.twice.add(view.path, view.records[at : at + 1])
@@ -235,7 +247,11 @@ class Duplicates(Question):
 
     def answer(self, case: Case) -> Iterator[Finding]:
         """Names that come again; a name that is never unique is no sample's name."""
-        if self.twice and self.twice.rows <= 0.5 * self.rows:
+        counts_on = len(self.alone) > 2 * max(self.members.values(), default=0)
+        if counts_on and self.across.rows > self.twice.rows and self.across.rows <= 0.34 * self.rows:
+            text = f"duplicate samples: `{self.unique_key}` comes again at {self.across.rows} of {self.rows} records: {self.across_seen}"
+            yield case.finding("GYR337", text, where=self.across, field=self.unique_key)
+        elif self.twice and self.twice.rows <= 0.5 * self.rows:
             text = (
                 f"duplicate samples: `{self.unique_key}` comes again at {self.twice.rows} of {self.rows} records: {self.twice_seen[0][1]}"
             )

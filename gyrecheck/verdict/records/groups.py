@@ -295,22 +295,28 @@ class Groups(Question):
         self, case: Case, members: list[Ints], reward: Floats, advantage: Floats, records: Ints, scale: float
     ) -> Iterator[Finding]:
         """Where no known model fits: members of one group with equal rewards and unequal advantages, or the order turned round."""
+        limit = load_record_limits().group_rounding
         turned = [
             m
             for m in members
-            if len(m) > 1
-            and np.ptp(reward[m]) > 0
-            and affine(-reward[m], advantage[m], scale)
-            and np.ptp(advantage[m]) > load_record_limits().group_rounding
+            if len(m) > 1 and np.ptp(reward[m]) > 0 and affine(-reward[m], advantage[m], scale) and np.ptp(advantage[m]) > limit
         ]
         rising = [
             m
             for m in members
-            if len(m) > 1
-            and np.ptp(reward[m]) > 0
-            and affine(reward[m], advantage[m], scale)
-            and np.ptp(advantage[m]) > load_record_limits().group_rounding
+            if len(m) > 1 and np.ptp(reward[m]) > 0 and affine(reward[m], advantage[m], scale) and np.ptp(advantage[m]) > limit
         ]
+        level = [m for m in rising if abs(float(advantage[m].mean())) <= limit * scale + 1e-4]
+        lifted = [m for m in rising if abs(float(advantage[m].mean())) > 10 * (limit * scale + 1e-4)]
+        if len(level) >= 3 and 0 < len(lifted) <= 0.3 * len(rising):
+            where = Ranges()
+            self._add(where, np.concatenate(lifted), records)
+            mean = float(advantage[lifted[0]].mean())
+            text = (
+                f"advantage not of own group: the advantages of {len(lifted)} of {len(rising)} groups do not add up to 0 "
+                f"(their mean is {show(mean)}), those of the others do: another group's baseline"
+            )
+            yield case.finding("GYR339", text, where=where, role="advantage", side="training", severity=Severity.WARNING)
         if len(turned) >= 2 and not rising:
             where = Ranges()
             self._add(where, np.concatenate(turned), records)

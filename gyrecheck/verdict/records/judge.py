@@ -22,7 +22,7 @@ from gyrecheck.verdict.records.kinds import KindDrift
 from gyrecheck.verdict.records.lengths import Lengths
 from gyrecheck.verdict.records.logprobs import LogProbs
 from gyrecheck.verdict.records.masks import Masks
-from gyrecheck.verdict.records.placeholders import PlaceholderAction
+from gyrecheck.verdict.records.placeholders import PlaceholderAction, PlaceholderToken
 from gyrecheck.verdict.records.presence import NotANumber, Presence, TimeTags
 from gyrecheck.verdict.records.question import Case, Question
 from gyrecheck.verdict.records.ratio import Ratio
@@ -64,6 +64,7 @@ QUESTIONS: tuple[type[Question], ...] = (
     Endings,
     WritingOrder,
     PlaceholderAction,
+    PlaceholderToken,
     TimeTags,
 )
 

@@ -37,6 +37,8 @@ class Lengths(Question):
         self.declared: Ranges = Ranges()
         self.declared_text: list[tuple[int, str]] = []
         self.stored = 0
+        self.spans: dict[tuple[str, str], Ranges] = {}
+        """Records in which a field is as long as all tokens, or as the answer alone, where the two differ."""
         self.merged: set[tuple[str, str]] = set()
 
     def feed(self, view: View) -> None:
@@ -85,6 +87,9 @@ class Lengths(Question):
             gap = np.where(other == length - np.nan_to_num(prompt), 0, gap)
         answer = view.number("length")
         if answer is not None and pair[0] == "tokens":
+            apart = rows & (length != np.nan_to_num(answer, nan=-1)) & (other > 0)
+            for name, hit in (("whole", apart & (other == length)), ("answer", apart & (other == np.nan_to_num(answer, nan=-1)))):
+                self.spans.setdefault((pair[1], name), Ranges()).add(view.path, view.records[hit])
             gap = np.where((other == np.nan_to_num(answer, nan=-1)) & (other > 0), 0, gap)
         if pair[1] in {"obs", "value"}:  # one more for what follows the last step
             gap = np.where(gap == 1, 0, gap)
@@ -112,6 +117,7 @@ class Lengths(Question):
     def answer(self, case: Case) -> Iterator[Finding]:
         """Each pair that disagrees; a gap that is the same in all records is a convention, and said as a note at most."""
         yield from self._base_is_wrong(case)
+        yield from self._two_spans(case)
         for (base, role), gaps in self.gaps.items():
             if (base, role) in self.merged:
                 continue
@@ -120,7 +126,8 @@ class Lengths(Question):
                 continue
             usual = max(gaps, key=lambda gap: (gaps[gap], gap == 0))
             if usual != 0 and len(gaps) == 1:
-                if abs(usual) > 1 and not self._others_agree(base, role, gaps) and role not in {"policy_version", "temperature"}:
+                alone = role == "mask" and set(self.gaps.get((base, "logprob"), {})) == {0}
+                if (abs(usual) > 1 or alone) and not self._others_agree(base, role, gaps) and role not in {"policy_version", "temperature"}:
                     yield self._apart(case, base, role, total)
                 continue
             if usual != 0 and gaps[usual] < total * 0.8 and self._others_agree(base, role, gaps):
@@ -162,6 +169,17 @@ class Lengths(Question):
                 evidence=self.declared_text,
                 severity=Severity.WARNING,
             )
+
+    def _two_spans(self, case: Case) -> Iterator[Finding]:
+        """A field that is as long as prompt and answer in a few records, and as the answer in the others, or the other way round."""
+        for role in dict.fromkeys(role for role, _ in self.spans):
+            whole, answer = self.spans[role, "whole"], self.spans[role, "answer"]
+            few, many = (whole, answer) if whole.rows < answer.rows else (answer, whole)
+            if not few or few.rows * 2 > many.rows:
+                continue
+            said, usual = ("all tokens", "the answer alone") if few is whole else ("the answer alone", "all tokens")
+            text = f"`{case.roles.key(role)}` is as long as {said} at {few.rows} of {few.rows + many.rows} records, and as {usual} in the others"
+            yield case.finding("GYR324", text, where=few, role=role)
 
     def _apart(self, case: Case, base: str, role: str, total: int) -> Finding:
         """The same gap in all records: perhaps one covers the prompt too; nothing in the file says so."""

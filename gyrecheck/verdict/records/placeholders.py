@@ -1,4 +1,4 @@
-"""An index of -1 where no action was taken, among actions that are indices from 0 on."""
+"""Indices that stand for nothing: -1 where no action was taken, a negative token id where no token is."""
 
 from __future__ import annotations
 
@@ -58,3 +58,40 @@ class PlaceholderAction(Question):
             "placeholder, no action was taken there"
         )
         yield case.finding("GYR336", text, where=self.found, role="action", severity=Severity.WARNING)
+
+
+class PlaceholderToken(Question):
+    """Negative token ids, such as the -100 of ignored labels, at positions that the mask counts."""
+
+    about = "placeholder tokens"
+    needs = (("tokens",),)
+
+    def __init__(self) -> None:
+        self.found = Ranges()
+        self.seen: list[tuple[int, str]] = []
+        self.rows = 0
+
+    def feed(self, view: View) -> None:
+        """Read one batch."""
+        column = view.column("tokens")
+        if column is None or column.kind is not Kind.INT or rank(column) != 1:
+            return
+        self.rows += view.rows
+        below = np.asarray(column.flat) < 0
+        counts = np.asarray(column.counts)
+        for role in ("mask", "attention_mask"):
+            mask = view.column(role)
+            if mask is not None and np.array_equal(np.asarray(mask.counts), counts):
+                below = below & (np.asarray(mask.flat) != 0)
+        if not below.any():
+            return
+        row = np.repeat(np.arange(view.rows), counts)[below]
+        self.found.add(view.path, view.records[np.unique(row)])
+        self.seen.append((int(view.records[row[0]]), f"token id {int(np.asarray(column.flat)[below][0])}"))
+
+    def answer(self, case: Case) -> Iterator[Finding]:
+        """Where a negative id counts as a token."""
+        if self.found:
+            key = case.roles.key("tokens")
+            text = f"`{key}` holds negative ids at {self.found.rows} of {self.rows} records, where nothing masks them: {self.seen[0][1]}"
+            yield case.finding("GYR322", text, where=self.found, role="tokens", evidence=self.seen, severity=Severity.WARNING)

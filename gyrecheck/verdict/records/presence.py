@@ -14,7 +14,7 @@ from gyrecheck.verdict.records.view import View, row_of_element
 
 CORE = ("obs", "action", "reward", "logprob", "tokens", "mask", "terminated", "truncated", "done", "step", "episode_id", "policy_version")
 """Roles whose value may never be null, and which a file has in all records or in none."""
-LEARNT = ("advantage", "return")
+LEARNT = ("advantage", "return", "value")
 """Roles that a record may do without when it is not learnt from; a warning where a minority of records does."""
 OUTCOME = ("reward", "logprob", "tokens", "mask", "action", *LEARNT)
 """Roles that a record which says that it failed need not have."""
