@@ -21,30 +21,40 @@ from pathlib import Path
 GREP = "grep -ao '{0}=[0-9]*' {1} | awk -F= '{{s+=$2}} END{{print s}}'"
 
 
+SHARE = 0.034
+"""Of what is written; redraws end no line, so that of all lines 5 % are the ledger's."""
+
+
 def write_log(path: Path, megabytes: int, *, dense: bool) -> dict[str, int]:
     """Write the log, and return the true totals."""
     random.seed(7)
-    taken = stale = left = sampled = 0
+    taken = stale = left = sampled = n = d = 0
     noise = [
-        "\x1b[36m(RolloutWorker pid={p}, ip=10.0.0.{i})\x1b[0m INFO 01-10 10:00:00 engine.py:{n}] prefill of {n}, usage {f:.3f}\n",
+        (
+            "\x1b[36m(RolloutWorker pid={p}, ip=10.0.0.{i})\x1b[0m INFO 01-10 10:00:00 engine.py:{n}] Avg prompt throughput: {n}.{i} tokens/s, "
+            "Avg generation throughput: {n}.{i} tokens/s, Running: {i} reqs, Waiting: {i} reqs, KV cache usage: {f:.3f}%\n"
+        ),
         "\r {i}%|######    | {n}/4096 [00:{i:02}<00:41, {f:.2f}it/s]",
-        "2026-01-10 10:00:00,{n} DEBUG scheduler: tick {n} idle {f:.4f}\n",
+        "2026-01-10 10:00:00,{n} DEBUG scheduler: tick {n} idle {f:.4f}, prefix cache hit rate {f:.3f}, next batch of {n} in {i} ms\n",
     ]
     with path.open("w", encoding="utf-8") as file:
-        size = 0
+        size = written = 0
         while size < megabytes * 1_000_000:
             lines = []
             for _ in range(2000):
-                if dense or random.random() < 0.05:
-                    n, d = random.randint(20, 60), random.randint(0, 6)
-                    sampled, taken, stale = sampled + n + d, taken + n, stale + d
-                    lines.append(
-                        f"2026-01-10T10:00:00Z pid=7 side=sampling sampled n={n + d} sampled_total={sampled} policy_version=1 act_calls=1\n"
-                    )
-                    lines.append(
-                        f"2026-01-10T10:00:00Z pid=8 side=training take dropped_stale={d} taken={n} "
-                        f"buffer_left={left} dropped_other=0 reason=none\n"
-                    )
+                if dense or random.random() < SHARE:
+                    written += 1
+                    if written % 2:
+                        n, d = random.randint(20, 60), random.randint(0, 6)
+                        sampled, taken, stale = sampled + n + d, taken + n, stale + d
+                        lines.append(
+                            f"2026-01-10T10:00:00Z pid=7 side=sampling sampled n={n + d} sampled_total={sampled} policy_version=1 act_calls=1\n"
+                        )
+                    else:
+                        lines.append(
+                            f"2026-01-10T10:00:00Z pid=8 side=training take dropped_stale={d} taken={n} "
+                            f"buffer_left={left} dropped_other=0 reason=none\n"
+                        )
                 else:
                     lines.append(
                         random.choice(noise).format(
@@ -54,6 +64,10 @@ def write_log(path: Path, megabytes: int, *, dense: bool) -> dict[str, int]:
             text = "".join(lines)
             size += len(text)
             file.write(text)
+        if written % 2:  # the last that was sampled is taken
+            file.write(
+                f"2026-01-10T10:00:00Z pid=8 side=training take dropped_stale={d} taken={n} buffer_left={left} dropped_other=0 reason=none\n"
+            )
     return {"sampled": sampled, "taken": taken, "dropped_stale": stale}
 
 
@@ -61,7 +75,7 @@ def timed(command: list[str]) -> tuple[float, float, str]:
     """Wall seconds, CPU seconds of the process tree, standard output."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.perf_counter()
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "LC_ALL": "C"})
     wall = time.perf_counter() - start
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stdout

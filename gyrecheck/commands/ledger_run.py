@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gyrecheck.commands.ledger_parts import processes_for, tally_in_parts
 from gyrecheck.commands.ledger_report import report_of
 from gyrecheck.model.errors import GyreError
 from gyrecheck.model.events import Reading, Unit
@@ -15,7 +16,7 @@ from gyrecheck.model.finding import Report
 from gyrecheck.model.snapshot import Snapshot
 from gyrecheck.rulebook.codes import Code
 from gyrecheck.stream.formats import best_format
-from gyrecheck.stream.logs import Ask, OpenLog, open_log, read_logs
+from gyrecheck.stream.logs import Ask, OpenLog, open_log, read_batches, read_logs
 from gyrecheck.stream.open_log import LogFile, find_logs
 from gyrecheck.verdict.judge import Judgement, judge
 from gyrecheck.verdict.tally import Tally
@@ -135,8 +136,15 @@ def _tally(files: tuple[LogFile, ...], request: Request) -> tuple[Tally, bool]:
     bar = _Bar(sum(f.size for f in files), shown=not request.quiet)
     partial = False
     writer = _Columns(request.columns, force=request.force) if request.columns else None
-    batches, ordered = read_logs(logs, request.ask, bar)
+    plain = len(logs) == 1 and writer is None and request.since is None and request.until is None
+    batches, ordered = read_logs(() if plain else logs, request.ask, bar)
     try:
+        several = processes_for(logs[0]) if plain else 1
+        if several > 1 and not tally_in_parts(logs[0], request.ask, several, tally, bar):
+            tally, logs, several = Tally(), [open_log(files[0], request.ask)], 1
+        if plain and several == 1:
+            for columns in read_batches(logs[0], bar):
+                tally.feed_batch(columns)
         for batch in batches:
             tally.feed(batch)
             if writer is not None:

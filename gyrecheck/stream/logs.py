@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from pathlib import Path
 
 from gyrecheck.model.events import Reading, Unit
+from gyrecheck.model.rows import Batch
 from gyrecheck.model.snapshot import FileSeen
 from gyrecheck.rulebook.log_formats import LogFormat
 from gyrecheck.stream.formats import Chosen, best_format, choose
-from gyrecheck.stream.open_log import LogFile
+from gyrecheck.stream.open_log import LogFile, range_of
 from gyrecheck.stream.reader import FormatReader
-from gyrecheck.stream.scan import Scan
+from gyrecheck.stream.scan import Scan, Seen
 from gyrecheck.stream.strip import side_of
 
 Progress = Callable[[int], None]
@@ -85,6 +86,28 @@ def read_logs(logs: Iterable[OpenLog], ask: Ask, progress: Progress | None = Non
     if len(opened) == 1:
         return _one(opened[0], ask, progress), ordered
     return _several(opened, ask, progress, ordered), ordered
+
+
+def read_batches(log: OpenLog, progress: Progress | None = None) -> Iterator[Batch]:
+    """All readings of one log, as columns wherever its lines' shapes are known."""
+    for batch in log.scan.batches(_counted(log.chosen.blocks, progress)):
+        log.readings += batch.count
+        yield batch
+
+
+def part_of(log: OpenLog, ask: Ask, span: tuple[int, int], first_line: int) -> OpenLog:
+    """The bytes of a plain file from one line's start to another's, as a log of their own with the whole file's line numbers."""
+    reader = FormatReader(log.chosen.form, mapping=ask.mapping, unit=ask.unit, extra=ask.extra)
+    chosen = replace(log.chosen, blocks=range_of(log.log, *span))
+    return OpenLog(log.log, chosen, Scan(log.log.path, reader, first_line=first_line, offset=span[0]))
+
+
+def joined(parts: Sequence[OpenLog]) -> tuple[Seen, int]:
+    """What was seen of a log's parts, and how many readings they gave, as of one log."""
+    seen = parts[-1].scan.seen
+    for part in reversed(parts[:-1]):
+        seen = part.scan.seen.followed_by(seen)
+    return seen, sum(part.readings for part in parts)
 
 
 def _one(log: OpenLog, ask: Ask, progress: Progress | None) -> Iterator[list[Reading]]:

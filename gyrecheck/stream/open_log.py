@@ -114,6 +114,44 @@ def blocks(log: LogFile, size: int = BLOCK) -> Iterator[bytes]:
         raise GyreError(f"{log.path}: cannot be read ({error.strerror or error})", hint="check the file") from error
 
 
+def is_plain(log: LogFile) -> bool:
+    """Whether the log is a regular file that is not packed, so that its parts can be read for themselves."""
+    if log.text is not None or log.path == "-" or not Path(log.path).is_file():
+        return False
+    with Path(log.path).open("rb") as file:
+        head = file.read(6)
+    return not any(head.startswith(magic) for magic in _PACKS)
+
+
+def cuts(log: LogFile, parts: int) -> list[int]:
+    """Offsets of line starts that cut a plain file into about equal parts, from 0 to its size."""
+    size = Path(log.path).stat().st_size
+    found = [0]
+    with Path(log.path).open("rb") as file:
+        for part in range(1, parts):
+            file.seek(size * part // parts)
+            while block := file.read(BLOCK):
+                cut = block.find(b"\n")
+                if cut >= 0:
+                    found.append(file.tell() - len(block) + cut + 1)
+                    break
+    return [*sorted({at for at in found if at < size}), size]
+
+
+def range_of(log: LogFile, start: int, end: int) -> Iterator[bytes]:
+    """A plain file's bytes from `start` up to `end`, in blocks."""
+    with Path(log.path).open("rb") as file:
+        file.seek(start)
+        while start < end and (block := file.read(min(BLOCK, end - start))):
+            start += len(block)
+            yield block
+
+
+def newlines_before(log: LogFile, end: int) -> int:
+    """How many lines end before an offset."""
+    return sum(block.count(b"\n") for block in range_of(log, 0, end))
+
+
 def _opened(log: LogFile) -> BinaryIO | gzip.GzipFile | lzma.LZMAFile | bz2.BZ2File:
     if log.text is not None:
         return io.BytesIO(log.text)

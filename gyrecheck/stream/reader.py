@@ -24,6 +24,7 @@ _PAIR = re.compile(
 _WORDS = re.compile(rb"[a-z]+")
 _FIGURES = b"0123456789"
 _CELLS = re.compile(r"\s*[|│┃,\t]\s*|\s{2,}")
+_CROSS = re.compile(r"(\d+)[xX]")
 _PLANS = 20000
 _NO_LINE = LineRule("")
 
@@ -68,6 +69,8 @@ class FormatReader:
         self._rule_anchors = tuple(r.rule.anchor.encode() for r in self._rules)
         critical = {b"[repeated ", b"restart", b"Restart", b"resum", b"Resum"}
         self.anchors = tuple(critical | {r.rule.anchor.encode() for r in self._rules} | {key.encode() for _, key in mapping})
+        self.shapely = not any(anchor != anchor.translate(None, _FIGURES) for anchor in self.anchors)
+        """Whether anchors are the same for all lines that differ only in digits."""
         self.caution = self._cautious(bool(mapping))
         self.header: list[Key | None] | None = None
         self._interned: dict[tuple[object, ...], Key] = {}
@@ -130,18 +133,25 @@ class FormatReader:
             out.extend(self._box(text))
         if self.open:
             out.extend(self._generic(text, {key.name for key, _ in out}, claimed))
-        shape = text.translate(NO_DIGITS)
-        found = self._marked.get(shape)
-        if found is None:
-            if len(self._marked) > _PLANS:
-                self._marked.clear()
-            found = self._marked[shape] = self._find_marks(text)
+        found = self._marks_of(text)
         if len(out) > 1:
             once: dict[int, tuple[Key, float]] = {}
             for item in out:
                 once.setdefault(id(item[0]), item)
             out = list(once.values())
         return tuple(out), (*marks, *(name for name in found if name not in marks)) if found else tuple(marks), side
+
+    def _marks_of(self, text: str) -> tuple[str, ...]:
+        """The marks of a text, found once for all that differ only in digits, unless a digit decides (`version=-1`)."""
+        if self.caution.refuses(text):
+            return self._find_marks(text)
+        shape = text.translate(NO_DIGITS)
+        found = self._marked.get(shape)
+        if found is None:
+            if len(self._marked) > _PLANS:
+                self._marked.clear()
+            found = self._marked[shape] = self._find_marks(text)
+        return found
 
     def _find_marks(self, text: str, words: set[bytes] | None = None) -> tuple[str, ...]:
         low = text.lower()
@@ -164,6 +174,8 @@ class FormatReader:
         elif (rows := self._table(line)) is not None:
             return rows
         shape = line.translate(NO_DIGITS)
+        if "x" in line or "X" in line:  # `0x10` is one number, `1x10` is two
+            shape += "".join("h" if left == "0" else "x" for left in _CROSS.findall(line))
         found = self._plans.get(shape)
         if found is None:
             if len(self._plans) > _PLANS:

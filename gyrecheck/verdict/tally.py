@@ -7,103 +7,53 @@ depend on how the lines of other processes lie between its own.
 from __future__ import annotations
 
 import math
-from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
+from operator import itemgetter
+from typing import NamedTuple
 
 from gyrecheck.model.events import Event, Key, Reading, reading_of
-from gyrecheck.model.snapshot import FileSeen, Mark, Place, ProcessSeen, Series, Snapshot
+from gyrecheck.model.rows import Batch, Rows
+from gyrecheck.model.snapshot import FileSeen, Mark, Place, ProcessSeen, Snapshot
+from gyrecheck.verdict.series_tally import SeriesTally, place_of
 
-LIMIT = 32768
-"""Readings of one key that are kept before every second one is let go."""
 MARK_LIMIT = 2000
 
 
-class SeriesTally:
-    """One key in one process, growing."""
+class _Part(NamedTuple):
+    """Values of one key in one process, with the orders within their batch."""
 
-    __slots__ = (
-        "count", "falls", "first", "first_reading", "high", "key", "last", "last_order", "last_reading", "lines", "low", "orders", "path",
-        "pid", "rises", "side", "stride", "times", "total", "totals", "values",
-    )  # fmt: skip
+    key: Key
+    orders: list[int]
+    lines: list[int]
+    times: list[float] | None
+    values: list[float]
+    first: Reading
+    last: Reading
 
-    def __init__(self, key: Key, reading: Reading, side: str) -> None:
-        self.key, self.path, self.pid, self.side = key, reading.path, reading.pid, side
-        self.count, self.total, self.rises, self.falls = 0, 0.0, 0, 0
-        self.first = self.last = 0.0
-        self.low, self.high = math.inf, -math.inf
-        self.first_reading = self.last_reading = reading
-        self.last_order = 0
-        self.stride = 1
-        self.orders, self.lines = array("q"), array("q")
-        self.times, self.values, self.totals = array("d"), array("d"), array("d")
 
-    def add(self, order: int, reading: Reading, value: float) -> None:
-        """Count one value."""
-        if not self.count:
-            self.first = value
-        elif value > self.last:
-            self.rises += 1
-        elif value < self.last:
-            self.falls += 1
-        self.last = value
-        self.total += value
-        self.low = min(self.low, value)
-        self.high = max(self.high, value)
-        self.last_reading, self.last_order = reading, order
-        if self.count % self.stride == 0:
-            self._keep()
-            if len(self.orders) > LIMIT:
-                for column in (self.orders, self.lines, self.times, self.values, self.totals):
-                    del column[1::2]
-                self.stride *= 2
-        self.count += 1
+def _merged(parts: list[_Part]) -> _Part:
+    """Several parts in the order of the log."""
+    rows = sorted(
+        (
+            row
+            for part in parts
+            for row in zip(part.orders, part.lines, part.times or [math.nan] * len(part.orders), part.values, strict=True)
+        ),
+        key=itemgetter(0),
+    )
+    orders, lines, times, values = map(list, zip(*rows, strict=True))
+    first, last = min(parts, key=lambda part: part.orders[0]).first, max(parts, key=lambda part: part.orders[-1]).last
+    return _Part(parts[0].key, orders, lines, times, values, first, last)
 
-    def _keep(self) -> None:
-        time = self.last_reading.time
-        self.orders.append(self.last_order)
-        self.lines.append(self.last_reading.line)
-        self.times.append(math.nan if time is None else time)
-        self.values.append(self.last)
-        self.totals.append(self.total)
 
-    def freeze(self) -> Series:
-        """The immutable view; the last reading is always in it."""
-        orders, lines = array("q", self.orders), array("q", self.lines)
-        times, values, totals = array("d", self.times), array("d", self.values), array("d", self.totals)
-        if orders[-1] != self.last_order:
-            orders.append(self.last_order)
-            lines.append(self.last_reading.line)
-            times.append(math.nan if self.last_reading.time is None else self.last_reading.time)
-            values.append(self.last)
-            totals.append(self.total)
-        return Series(
-            self.key, self.path, self.pid, self.side, self.count, self.total, self.first, self.last, self.low, self.high, self.rises,
-            self.falls, place_of(self.first_reading), place_of(self.last_reading), orders, lines, times, values, totals, self.stride,
-        )  # fmt: skip
-
-    def append(self, later: SeriesTally, shift: int) -> None:
-        """Continue with what another tally counted afterwards; `shift` is added to its orders."""
-        if later.first > self.last:
-            self.rises += 1
-        elif later.first < self.last:
-            self.falls += 1
-        self.rises, self.falls = self.rises + later.rises, self.falls + later.falls
-        stride = max(self.stride, later.stride)
-        for tally in (self, later):
-            while tally.stride < stride:
-                for column in (tally.orders, tally.lines, tally.times, tally.values, tally.totals):
-                    del column[1::2]
-                tally.stride *= 2
-        self.orders.extend(order + shift for order in later.orders)
-        self.lines.extend(later.lines)
-        self.times.extend(later.times)
-        self.values.extend(later.values)
-        self.totals.extend(total + self.total for total in later.totals)
-        self.count, self.total = self.count + later.count, self.total + later.total
-        self.low, self.high = min(self.low, later.low), max(self.high, later.high)
-        self.last, self.last_reading, self.last_order = later.last, later.last_reading, later.last_order + shift
+def _picked(part: _Part, *, finite: bool) -> _Part:
+    """The readings of a part that are numbers; or those that are none, each counted as 1."""
+    kept = [at for at, value in enumerate(part.values) if math.isfinite(value) is finite]
+    times = None if part.times is None else [part.times[at] for at in kept]
+    values = [part.values[at] if finite else 1.0 for at in kept]
+    return part._replace(orders=[part.orders[at] for at in kept], lines=[part.lines[at] for at in kept], times=times, values=values)
 
 
 @dataclass(slots=True)
@@ -145,12 +95,49 @@ class Tally:
                     self._add(key, reading, value)
                 else:
                     self._add(_not_finite(key), reading, 1.0)
-            if reading.marks and len(self._marks) < MARK_LIMIT:
-                place = place_of(reading)
-                self._marks.extend(Mark(name, self._order, place, reading.side, reading.pid) for name in reading.marks)
-            if reading.repeated:
-                self._suppressed += reading.repeated
-                self._suppressed_at = self._suppressed_at or place_of(reading)
+            self._noted(reading, self._order)
+
+    def _noted(self, reading: Reading, order: int) -> None:
+        if reading.marks and len(self._marks) < MARK_LIMIT:
+            place = place_of(reading)
+            self._marks.extend(Mark(name, order, place, reading.side, reading.pid) for name in reading.marks)
+        if reading.repeated:
+            self._suppressed += reading.repeated
+            self._suppressed_at = self._suppressed_at or place_of(reading)
+
+    def feed_batch(self, batch: Batch) -> None:
+        """Count a batch: the same as its readings one after another."""
+        base, self._order = self._order, self._order + batch.count
+        parts: dict[tuple[int, str, int], list[_Part]] = {}
+        for rows in batch.rows:
+            self._seen_rows(rows)
+            where = (rows.first.path, rows.first.pid)
+            for key, values in zip(rows.keys, rows.values, strict=True):
+                part = _Part(key, rows.orders, rows.lines, rows.times, values, rows.first, rows.last)
+                parts.setdefault((id(key), *where), []).append(part)
+        for order, reading in sorted(batch.others, key=itemgetter(0)):
+            self._seen(reading)
+            self._noted(reading, base + order + 1)
+            time = None if reading.time is None else [reading.time]
+            for key, value in reading.values:
+                part = _Part(key, [order], [reading.line], time, [value], reading, reading)
+                parts.setdefault((id(key), reading.path, reading.pid), []).append(part)
+        for several in sorted(parts.values(), key=lambda some: min(part.orders[0] for part in some)):
+            self._add_parts(several, base + 1)
+
+    def _add_parts(self, parts: list[_Part], shift: int) -> None:
+        """Count what several shapes said of one key in one process, in the order of the log."""
+        one = parts[0] if len(parts) == 1 else _merged(parts)
+        if not all(map(math.isfinite, one.values)):
+            self._add_parts([_picked(one._replace(key=_not_finite(one.key)), finite=False)], shift)
+            one = _picked(one, finite=True)
+        if not one.values:
+            return
+        name = (one.key, one.first.path, one.first.pid)
+        found = self._series.get(name)
+        if found is None:
+            found = self._series[name] = SeriesTally(one.key, one.first, one.first.side or one.key.side)
+        found.add_many([order + shift for order in one.orders], one.lines, one.times, one.values, one.last)
 
     def feed_events(self, events: Iterable[Event]) -> None:
         """Count a hook's or shard's events."""
@@ -193,6 +180,17 @@ class Tally:
             process.first_time = time if process.first_time is None else min(process.first_time, time)
             process.last_time = time if process.last_time is None else max(process.last_time, time)
 
+    def _seen_rows(self, rows: Rows) -> None:
+        """What `_seen` notes of each reading, of many at once."""
+        self._seen(rows.first)
+        reading = rows.first
+        process = self._processes[reading.host, reading.pid, "" if reading.pid else reading.path]
+        process.readings += len(rows.orders) - 1
+        if rows.times:
+            low, high = min(rows.times), max(rows.times)
+            self._first_time, self._last_time = _least(self._first_time, low), _most(self._last_time, high)
+            process.first_time, process.last_time = _least(process.first_time, low), _most(process.last_time, high)
+
     def absorb(self, later: Tally) -> None:
         """Join what another tally counted after this one."""
         shift = self._order
@@ -205,7 +203,8 @@ class Tally:
                 self._series[name] = series
             else:
                 mine.append(series, shift)
-        self._marks.extend(Mark(m.name, m.order + shift, m.place, m.side, m.pid) for m in later._marks)
+        room = max(0, MARK_LIMIT - len(self._marks))
+        self._marks.extend(Mark(m.name, m.order + shift, m.place, m.side, m.pid) for m in later._marks[:room])
         for where, process in later._processes.items():
             own = self._processes.setdefault(where, process)
             if own is not process:
@@ -219,6 +218,11 @@ class Tally:
         self._suppressed_at = self._suppressed_at or later._suppressed_at
         self._first_time = _least(self._first_time, later._first_time)
         self._last_time = _most(self._last_time, later._last_time)
+
+    def settled(self) -> Tally:
+        """The tally without what only counts within its own process."""
+        self._recent = {}
+        return self
 
     def snapshot(self) -> Snapshot:
         """What is known now."""
@@ -244,11 +248,6 @@ class Tally:
 def _not_finite(key: Key) -> Key:
     """The key under which readings that are no numbers are counted; its stream says what they should have been."""
     return Key(key.name, "not_finite", cumulative="no", stream=key.term)
-
-
-def place_of(reading: Reading) -> Place:
-    """Where a reading was read, with its text."""
-    return Place(reading.path, reading.line, reading.time, reading.text)
 
 
 def _least(a: float | None, b: float | None) -> float | None:

@@ -13,7 +13,8 @@ from gyrecheck.model.events import Event, Source, Unit
 from gyrecheck.model.finding import Severity, State, Verdict
 from gyrecheck.rulebook.codes import load_codes
 from gyrecheck.verdict.judge import Judgement, judge
-from gyrecheck.verdict.tally import LIMIT, Tally
+from gyrecheck.verdict.series_tally import LIMIT
+from gyrecheck.verdict.tally import Tally
 
 CODES = load_codes()
 

@@ -1,0 +1,135 @@
+"""Lines read through a layout say exactly what the long way says; whatever could differ is read the long way."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gyrecheck.model.events import Reading
+from gyrecheck.model.snapshot import Snapshot
+from gyrecheck.rulebook.log_formats import LogFormat, load_formats
+from gyrecheck.stream.cover import cover
+from gyrecheck.stream.layouts import layout_of
+from gyrecheck.stream.probe import Said
+from gyrecheck.stream.reader import FormatReader
+from gyrecheck.stream.scan import Scan
+from gyrecheck.verdict.tally import Tally
+
+FRONTS = ("", "2026-11-30T13:38:{s:02}.{u:06}Z pid={p} side=training ", "(Trainer pid={p}, ip=10.0.0.{k}) ", "13:38:{s:02} INFO ", "[{s}] ")
+BODIES = (
+    "take dropped_stale={a} taken={b} buffer_left={c} dropped_other=0 reason=none taken_total={d}",
+    "sampled n={a} sampled_total={d} policy_version={k} act_calls={b}",
+    "sampled={a} taken={b} dropped={c} left={k}",
+    "sampled=-{a} taken=+{b} loss=-{a}.{u}e-{k} ratio={a}.{b}",
+    "sampled={k},{b:03} taken=0x{k} dropped={a}e{k} left=nan",
+    "loss_{k}={a}.{b} reward_{k}: {c} p{k}5=3 x{k}.taken={b}",
+    "policy_version=-{k} taken={b}",
+    "policy_version: -1 taken={b}",
+    "batch={k}x{b} steps={d} {k}:{s:02}:{s:02} taken={a}",
+    "weights v{k} loaded, {a} rollouts in, {b} to trainer, clip_fraction={k}%",
+    "{{'loss': '{a}.{b}', 'ratio': np.float{k}4({a}.{c}), 'sampled': np.int64({d})}}",
+    '{{"time": 17000000{s:02}.{b}, "sampled": {a}, "taken": {b}}}',
+    "{a}{d} rollouts in, {b} removed, {c} to trainer",
+    "took {a}.{k}s at 10:00:0{k}, ids {a}..{b}, taken={c}",
+    "waiting reason=batch have={a} need={b}",
+    "loaded policy_version={k} resumed sampled_total={d}",
+)
+FORMATS: tuple[LogFormat | None, ...] = (None, load_formats()["reference_loop"], load_formats()["counter_lines"])
+
+
+def _long(form: LogFormat | None, line: bytes) -> Said:
+    return Scan("run.log", FormatReader(form))._slow(line)
+
+
+def _text(rng: random.Random, shape: str) -> bytes:
+    digits = rng.choice((1, 2, 3, 6))
+    return shape.format(
+        a=rng.randrange(10**digits), b=rng.randrange(10 ** rng.randint(1, 3)), c=rng.randrange(1000), d=rng.randrange(10 ** rng.randint(1, 9)),
+        k=rng.randrange(10), p=rng.randint(1, 99999), s=rng.randrange(60), u=rng.randrange(1000000),
+    ).encode()  # fmt: skip
+
+
+@settings(max_examples=6, deadline=None)
+@given(st.integers(0, 10**9), st.sampled_from(FRONTS), st.sampled_from(BODIES), st.sampled_from(FORMATS))
+def test_cached_is_uncached(seed: int, front: str, body: str, form: LogFormat | None) -> None:
+    """For any numbers in any prefix and body, a line that went through the cache says what a fresh reader says."""
+    rng = random.Random(seed)
+    scan = Scan("run.log", FormatReader(form))
+    for _ in range(9):
+        line = _text(rng, front + body)
+        assert repr(scan._layouts.read(line)) == repr(_long(form, line)), line
+
+
+def test_layouts_are_made_and_trusted() -> None:
+    """The lines of the bundled loop are read through a layout, with time, pid, signs and keys."""
+    form = FORMATS[1]
+    assert form is not None
+    scan = Scan("run.log", FormatReader(form))
+    for line in form.samples[0].text.strip().encode().split(b"\n"):
+        layout = layout_of(line, scan._slow, scan.reader.caution)
+        assert layout is not None, line
+        found = layout.match(line)
+        assert found is not None
+        assert repr(layout.read(found)) == repr(scan._slow(line))
+
+
+@pytest.mark.parametrize(
+    ("line", "other"),
+    [
+        (b"policy_version=-2 taken=3", b"policy_version=-1 taken=3"),
+        (b"loss_1=3.0 taken=4", b"loss_2=3.0 taken=4"),
+        (b"taken=1x10", b"taken=0x10"),
+        (b"taken=1,024", b"taken=1,02"),
+        (b"2026-10-01T10:00:00Z taken=3", b"2026-13-01T10:00:00Z taken=3"),
+        (b"taken=3 left=4", b"taken=3. left=4"),
+        (b"taken=3 left=4", b"taken=3e1 left=4"),
+    ],
+)
+def test_look_alikes_share_nothing(line: bytes, other: bytes) -> None:
+    """A line that differs from a well-known one only in digits, but means something else, is not read like it."""
+    scan = Scan("run.log", FormatReader(None))
+    for _ in range(12):
+        scan._layouts.read(line)
+    assert repr(scan._layouts.read(other)) == repr(_long(None, other))
+
+
+def _log(seed: int, size: int) -> bytes:
+    rng = random.Random(seed)
+    lines = []
+    for _ in range(size):
+        line = _text(rng, rng.choice(FRONTS) + rng.choice(BODIES))
+        lines.append(rng.choice((b"", b"", b"\r 3%|## | 1/3\r", b"\x1b[36m", b"\0")) + line)
+    return b"\n".join(lines) + b"\n"
+
+
+def _snapshot(batches: list[list[Reading]]) -> Snapshot:
+    tally = Tally()
+    for batch in batches:
+        tally.feed(batch)
+    return tally.snapshot()
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_columns_count_like_lines(form: LogFormat | None) -> None:
+    """A log read as columns gives the very snapshot that its readings give one after another, whatever the blocks."""
+    data = _log(3, 200)
+    expected = _snapshot(list(Scan("run.log", FormatReader(form)).read([data])))
+    assert expected.readings > 60
+    for size in (1 << 20, 7001):
+        tally = Tally()
+        for batch in Scan("run.log", FormatReader(form)).batches([data[at : at + size] for at in range(0, len(data), size)]):
+            tally.feed_batch(batch)
+        assert repr(sorted(tally.snapshot().series, key=repr)) == repr(sorted(expected.series, key=repr))
+        assert repr((tally.snapshot().marks, tally.snapshot().processes)) == repr((expected.marks, expected.processes))
+
+
+def test_every_anchor_is_covered() -> None:
+    """Whatever the log, each anchor holds one of the parts that are searched."""
+    for form in list(load_formats().values())[::5]:
+        anchors = FormatReader(form).anchors
+        for block in (b"", _log(1, 300), b"= [ e s _ ' / : . " * 300):
+            parts = cover(anchors, block)
+            assert all(any(part in anchor for part in parts) for anchor in anchors), form.name
