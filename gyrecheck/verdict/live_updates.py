@@ -21,6 +21,8 @@ def judge_updates(run: HookedRun, limits: HookLimits, docket: Docket) -> None:
     _nothing_trained(run, limits, docket)
 
 
+STOPPED = 100
+"""Times the least amount of sample calls that a program which did not end by itself needs before it is said to train nothing."""
 Totals = dict[tuple[int, float], HookEvent]
 
 
@@ -252,6 +254,8 @@ def _nothing_trained(run: HookedRun, limits: HookLimits, docket: Docket) -> None
     samples, made = run.calls("S"), run.of("optimizer")
     if not made or run.total("optimizer_steps") or run.calls("T", marked=True) or samples < limits.samples:
         return
+    if not run.of("end") and samples < STOPPED * limits.samples:
+        return  # stopped from outside while it may still have been filling its buffer
     passes = run.total("backward_calls")
     docket.add(
         "GYR503",

@@ -22,6 +22,9 @@ FAULTS = {
     "weights-not-loaded": {"GYR406"},
     "weights-never-published": {"GYR403"},
     "filter-rejects-all": {"GYR506"},
+    "missing-field": {"GYR505"},
+    "shape-jump": {"GYR505"},
+    "trajectories-lost": {"GYR507"},
 }
 
 
