@@ -111,7 +111,12 @@ def _judge(program: Program, modules: frozenset[int], own: list[Duty], declared:
         return Group(modules, declared or Topology.DECOUPLED, "a sampling and a training part are started on their own")
     if _at_once(program, modules):
         reason = "a thread of the one side runs while the other side runs in its starter"
-        return Group(modules, declared or Topology.COLOCATED, reason, *((drivers[0].function, _meeting(program, drivers[0].function)) if drivers else ()))
+        return Group(
+            modules,
+            declared or Topology.COLOCATED,
+            reason,
+            *((drivers[0].function, _meeting(program, drivers[0].function)) if drivers else ()),
+        )
     if drivers:
         first = min(drivers, key=lambda d: (not _is_root(program, d.function), d.function))
         carrier = any(program.own(fn.number, "carrier.write", "carrier.make") for m in modules for fn in program.tree.functions_of(m))
