@@ -12,6 +12,7 @@ from gyrecheck.model.facts import Function
 from gyrecheck.program.flow import prefixes
 from gyrecheck.program.program import ACTING, Program, readable
 from gyrecheck.program.topology import Layout
+from gyrecheck.verdict.shapes.handler_end import counts, first_column, last_name, leaving, lets_go, loud, marked, under
 from gyrecheck.verdict.shapes.suspect import Suspect, at_bind, at_call
 
 _WATCHED = (*ACTING, "reward.score", "policy.act", "buffer.put", "carrier.write")
@@ -36,19 +37,19 @@ def _handler(program: Program, number: int, at: int) -> Iterator[Suspect]:
     risky = _risky(program, number, block.link)
     if risky is None or (risky[1] in {"buffer.put", "carrier.write"} and _measures(program, number)):
         return
-    leaves = _leaving(fact, at)
-    if "raise" in leaves or _marked(program, fact, at) or _by_the_way(program, number, at) or _passed_on(fact, at):
+    leaves = leaving(fact, at)
+    if "raise" in leaves or marked(program, fact, at) or _by_the_way(program, number, at) or _passed_on(fact, at):
         return
-    counted = _counted(program, number, at)
+    counted = counts(program, number, at)
     call, role = risky
     first = program.call(number, call)
     around = program.place(number, first.line, f"{role} may fail here: {readable(first)}", "because", first.column + 1)
     if leaves:
-        gone = _gone(program, number, at, leaves)
-        if counted or gone is None or _loud(program, number, at):
+        gone = lets_go(program, number, at, leaves)
+        if counted or gone is None or loud(program, number, at):
             return
         yield Suspect(
-            "GYR311", number, block.line, _column(program, number, at), f"a broad `except` around `{readable(first)}` "
+            "GYR311", number, block.line, first_column(program, number, at), f"a broad `except` around `{readable(first)}` "
                 f"drops the sample without a count ({gone})",
             evidence=(around,), hint="catch what can happen, count it as a drop with its reason",
             key=f"except>{first.name}", side="sampling",
@@ -56,7 +57,7 @@ def _handler(program: Program, number: int, at: int) -> Iterator[Suspect]:
         return
     stored = _stored_after(program, number, at)
     defaults = _given_in(program, fact, at)
-    if stored is None and (counted or (_loud(program, number, at) and not defaults)):
+    if stored is None and (counted or (loud(program, number, at) and not defaults)):
         return
     evidence = [around]
     if stored is not None:
@@ -64,7 +65,7 @@ def _handler(program: Program, number: int, at: int) -> Iterator[Suspect]:
         evidence.append(program.place(number, put.line, f"the sample is stored all the same: {readable(put)}", "because", put.column + 1))
     then = "and the sample is stored all the same" if stored is not None else "and goes on"
     yield Suspect(
-        "GYR311", number, block.line, _column(program, number, at), f"a broad `except` around `{readable(first)}` "
+        "GYR311", number, block.line, first_column(program, number, at), f"a broad `except` around `{readable(first)}` "
             f"catches every error {then}",
         evidence=tuple(evidence), hint="catch what can happen, count it as a drop with its reason, and leave the record out",
         key=f"except>{first.name}",
@@ -129,7 +130,7 @@ def _by_the_way(program: Program, number: int, at: int) -> bool:
         return True
     if any(fn.fact.blocks[b].kind == "except" for b in program.blocks_up(number, fn.fact.blocks[at].parent)):
         return True
-    spoken = any(_under(fn.fact, c.block, at) and c.name.rpartition(".")[2] in _SAYING for c in fn.fact.calls)
+    spoken = any(under(fn.fact, c.block, at) and c.name.rpartition(".")[2] in _SAYING for c in fn.fact.calls)
     return fn.fact.name == "<module>" and spoken and program.loop_of(number, at) < 0
 
 
@@ -140,22 +141,10 @@ def _passed_on(fact: Function, at: int) -> bool:
         return False
     for index, call in enumerate(fact.calls):
         last = call.name.rpartition(".")[2]
-        passes = (
-            _under(fact, call.block, at) and last not in _SAYING and call.name != "{}" and not call.name.startswith(("log", "self.log"))
-        )
+        passes = under(fact, call.block, at) and last not in _SAYING and call.name != "{}" and not call.name.startswith(("log", "self.log"))
         if passes and any(path.split(".")[0].split("[")[0] == name for path in _given(fact, index)):
             return True
     return False
-
-
-def _column(program: Program, number: int, at: int) -> int:
-    fact = program.tree.functions[number].fact
-    inner = (
-        [c.column for c in fact.calls if c.block == at]
-        + [b.column for b in fact.binds if b.block == at and b.column]
-        + [e.column for e in fact.exits if e.block == at]
-    )
-    return max(min(inner, default=4) - 4, 0)
 
 
 def _risky(program: Program, number: int, block: int) -> tuple[int, str] | None:
@@ -175,66 +164,6 @@ def _risky(program: Program, number: int, block: int) -> tuple[int, str] | None:
     return None
 
 
-def _leaving(fact: Function, at: int) -> set[str]:
-    """The ways a handler's own statements leave it."""
-    inside = {at} | {i for i, b in enumerate(fact.blocks) if _under(fact, i, at)}
-    out = {e.kind for e in fact.exits if e.block == at and e.kind != "yield"}
-    raised = {e.kind for e in fact.exits if e.block in inside and e.kind == "raise"}
-    return out | raised
-
-
-def _under(fact: Function, block: int, outer: int) -> bool:
-    while block >= 0:
-        if block == outer:
-            return True
-        block = fact.blocks[block].parent
-    return False
-
-
-def _marked(program: Program, fact: Function, at: int) -> bool:
-    """The handler writes a flag that tells the record apart."""
-    return any(
-        _under(fact, b.block, at) and b.form == "=" and program.words.has("marks",
-        b.target) and not program.words.field(_leaf(b.target)) for b in fact.binds
-    )  # fmt: skip
-
-
-def _counted(program: Program, number: int, at: int) -> bool:
-    fact = program.tree.functions[number].fact
-    for bind in fact.binds:
-        if _under(fact, bind.block, at) and bind.form == "+=":
-            return True
-    for call in fact.calls:
-        if _under(fact, call.block, at):
-            said = [str(a) for arg in call.args for a in arg if isinstance(a, str)]
-            plain = call.name.rpartition(".")[2] not in {"debug", "info", "print", "log"}
-            if (
-                plain
-                and any(program.words.has("counts", w) for w in (call.name, *[s for s in said if not s.startswith("=")]))
-                and not call.name.startswith(("log", "self.log"))
-            ):
-                return True
-    return False
-
-
-def _loud(program: Program, number: int, at: int) -> bool:
-    fact = program.tree.functions[number].fact
-    return any(_under(fact, c.block, at) and c.name.rpartition(".")[2] in program.words["loud"] for c in fact.calls)
-
-
-def _gone(program: Program, number: int, at: int, leaves: set[str]) -> str | None:
-    """How the sample vanishes: `continue` of a loop, or a return of nothing; a returned value is the caller's to judge."""
-    fact = program.tree.functions[number].fact
-    if "continue" in leaves:
-        return "continue"
-    if "break" in leaves:
-        return None
-    for leave in fact.exits:
-        if leave.kind == "return" and leave.block == at:
-            return "return" if not leave.items and "reward" not in program.region(number) else None
-    return None
-
-
 def _stored_after(program: Program, number: int, at: int) -> tuple[int, str] | None:
     """The first call after the handler that stores a record which existed before or was filled in the try body."""
     fact = program.tree.functions[number].fact
@@ -242,10 +171,10 @@ def _stored_after(program: Program, number: int, at: int) -> tuple[int, str] | N
     attempt = fact.blocks[at].link
     touched = {
         b.target.split(".")[0].split("[")[0] for b in fact.binds
-        if _under(fact, b.block, attempt) and b.target != "self"
-    } | {b.target.split(".")[0].split("[")[0] for b in fact.binds if _under(fact, b.block, at) and b.form == "="}  # fmt: skip
+        if under(fact, b.block, attempt) and b.target != "self"
+    } | {b.target.split(".")[0].split("[")[0] for b in fact.binds if under(fact, b.block, at) and b.form == "="}  # fmt: skip
     for index, call in enumerate(fact.calls):
-        if call.order <= end or _under(fact, call.block, at):
+        if call.order <= end or under(fact, call.block, at):
             continue
         role = program.role(number, index)
         last = call.name.rpartition(".")[2]
@@ -277,8 +206,8 @@ def _given_in(program: Program, fact: Function, at: int) -> list[str]:
     """Fields that the handler itself sets to a constant."""
     return [
         b.target for b in fact.binds
-        if _under(fact, b.block,
-        at) and b.value and all(isinstance(a, str) and a.startswith("=") for a in b.value) and program.words.field(_leaf(b.target))
+        if under(fact, b.block,
+        at) and b.value and all(isinstance(a, str) and a.startswith("=") for a in b.value) and program.words.field(last_name(b.target))
     ]  # fmt: skip
 
 
@@ -287,7 +216,7 @@ def _given_back(program: Program, number: int, at: int) -> Iterator[Suspect]:
     fact = program.tree.functions[number].fact
     end = fact.blocks[at].end_order
     for bind in fact.binds:
-        if not _under(fact, bind.block, at) or bind.target not in _given_in(program, fact, at) or not bind.target.isidentifier():
+        if not under(fact, bind.block, at) or bind.target not in _given_in(program, fact, at) or not bind.target.isidentifier():
             continue
         if bind.value == ("=None",):
             continue
@@ -307,14 +236,14 @@ def _unmeasured(program: Program, number: int, at: int, stored: tuple[int, str],
     attempt = fact.blocks[at].link
     measured = sorted(
         {
-            _leaf(b.target)
+            last_name(b.target)
             for b in fact.binds
-            if _under(fact, b.block, attempt) and b.target != root and any(p == root for p in prefixes(b.target))
+            if under(fact, b.block, attempt) and b.target != root and any(p == root for p in prefixes(b.target))
         }
     )
     known = _constructed(program, number, root, fact.blocks[attempt].order)
     fields = [f"{name} = {known[name]}" if name in known else name for name in measured] or [
-        f"{_leaf(d)} (set in the handler)" for d in defaults
+        f"{last_name(d)} (set in the handler)" for d in defaults
     ]
     if not fields:
         return
@@ -349,7 +278,3 @@ def _constructed(program: Program, number: int, root: str, order: int) -> dict[s
 def _shown(atoms: tuple[str | int, ...]) -> str:
     first = next((str(a)[1:] for a in atoms if isinstance(a, str) and a.startswith("=")), "")
     return first or "empty"
-
-
-def _leaf(path: str) -> str:
-    return path.rstrip("]").rpartition("[")[2].rpartition(".")[2] if path.endswith("]") else path.rpartition(".")[2]
