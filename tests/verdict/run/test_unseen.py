@@ -41,3 +41,10 @@ def test_legitimate_twin_is_left_alone(name: str) -> None:
     """Neither the twin's code nor any error is reported."""
     found = broken(name, "clean.log")
     assert [v.message for v in found if v.code == EXPECTED[name]["code"] or v.severity is Severity.ERROR] == []
+
+
+@pytest.mark.parametrize("path", sorted((UNSEEN.parent / "legitimate").glob("*.log")), ids=lambda path: path.stem)
+def test_what_looks_odd_and_is_right_stays_silent(path: Path) -> None:
+    """No verdict above a note is broken, e.g. on a sync that is skipped by design, or a level of -1 that means unknown."""
+    judged = judge_text(path.read_text(encoding="utf-8"), load_codes())
+    assert [v.message for v in judged.verdicts if v.state is State.BROKEN and v.severity is not Severity.NOTE] == []
