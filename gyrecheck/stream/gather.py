@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import isfinite
 
 from gyrecheck.model.events import Reading
 from gyrecheck.model.rows import Batch, Rows
@@ -37,6 +38,9 @@ def columns(path: str, layout: Layout, rows: list[Row], keep: int, batch: Batch,
         else:
             return
     values = layout.columns(fields, len(rows))
+    if not all(all(map(isfinite, column)) for column in values):
+        batch.others.extend((row[0], one) for row in rows for one in slow(row[3], row[1], row[2]))
+        return
     marks, host, side = layout.rest
 
     def reading(at: int) -> Reading:

@@ -9,6 +9,7 @@ lines that it meets; what does not agree, is not plain (hexadecimal, thousands),
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 
@@ -62,8 +63,8 @@ class Layout:
         self._zone = parts.stamp.zone if parts.stamp else 0.0
         self._bases: dict[bytes, float | None] = {}
         self.trust = TRUSTED
-        self.dated = not marks and (said[2] is None or said[2] > DATED)
-        """Whether many lines may be read at once: no marks, and no times of day, which depend on the line before."""
+        self.dated = not marks and (said[2] is None or said[2] > DATED) and not any(math.isnan(value) for _, value in values)
+        """Whether many lines may be read at once: no marks, no NaN, no times of day (they depend on the line before)."""
         self.silent = not values and not marks
 
     def read(self, found: re.Match[bytes]) -> Said | None:

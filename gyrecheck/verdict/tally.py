@@ -48,14 +48,6 @@ def _merged(parts: list[_Part]) -> _Part:
     return _Part(parts[0].key, orders, lines, times, values, first, last)
 
 
-def _picked(part: _Part, *, finite: bool) -> _Part:
-    """The readings of a part that are numbers; or those that are none, each counted as 1."""
-    kept = [at for at, value in enumerate(part.values) if math.isfinite(value) is finite]
-    times = None if part.times is None else [part.times[at] for at in kept]
-    values = [part.values[at] if finite else 1.0 for at in kept]
-    return part._replace(orders=[part.orders[at] for at in kept], lines=[part.lines[at] for at in kept], times=times, values=values)
-
-
 @dataclass(slots=True)
 class _Process:
     pid: int
@@ -120,19 +112,15 @@ class Tally:
             self._noted(reading, base + order + 1)
             time = None if reading.time is None else [reading.time]
             for key, value in reading.values:
-                part = _Part(key, [order], [reading.line], time, [value], reading, reading)
-                parts.setdefault((id(key), reading.path, reading.pid), []).append(part)
+                known, count = (key, value) if math.isfinite(value) else (_not_finite(key), 1.0)
+                part = _Part(known, [order], [reading.line], time, [count], reading, reading)
+                parts.setdefault((id(known), reading.path, reading.pid), []).append(part)
         for several in sorted(parts.values(), key=lambda some: min(part.orders[0] for part in some)):
             self._add_parts(several, base + 1)
 
     def _add_parts(self, parts: list[_Part], shift: int) -> None:
         """Count what several shapes said of one key in one process, in the order of the log."""
         one = parts[0] if len(parts) == 1 else _merged(parts)
-        if not all(map(math.isfinite, one.values)):
-            self._add_parts([_picked(one._replace(key=_not_finite(one.key)), finite=False)], shift)
-            one = _picked(one, finite=True)
-        if not one.values:
-            return
         name = (one.key, one.first.path, one.first.pid)
         found = self._series.get(name)
         if found is None:
