@@ -36,9 +36,7 @@ def encode_arrow(header: Header, slices: Slices) -> bytes:
     arrays |= {name: pa.array(getattr(slices, name)) for name in SCALARS}
     arrays["final_obs"] = pa.FixedSizeListArray.from_arrays(slices.final_obs.ravel(), type=vector)
     arrays["obs"] = pa.ListArray.from_arrays(offsets, pa.FixedSizeListArray.from_arrays(slices.obs.ravel(), type=vector))
-    arrays |= {
-        name: pa.ListArray.from_arrays(offsets, pa.array(getattr(slices, name))) for name in ROW_COLUMNS if name != "obs"
-    }
+    arrays |= {name: pa.ListArray.from_arrays(offsets, pa.array(getattr(slices, name))) for name in ROW_COLUMNS if name != "obs"}
     document = {"kind": "header", "schema": SCHEMA, "crc32": checksum(slices)} | asdict(header)
     batch = pa.RecordBatch.from_pydict(arrays).replace_schema_metadata({"reference_loop": orjson.dumps(document)})
     sink = io.BytesIO()

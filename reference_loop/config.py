@@ -86,9 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         if isinstance(field.default, bool):
             parser.add_argument(flag, action="store_true", help=text)
         else:
-            parser.add_argument(
-                flag, type=type(field.default), default=field.default, help=text, choices=field.metadata.get("choices")
-            )
+            parser.add_argument(flag, type=type(field.default), default=field.default, help=text, choices=field.metadata.get("choices"))
     parser.add_argument("--list-faults", action="store_true", help="name every fault and what sees it, then end")
 
 

@@ -50,9 +50,7 @@ def parallel(settings: Settings) -> int:
     """Run both programs side by side until they end by themselves; stop signals reach both. The worse exit code."""
     settings = dataclasses.replace(settings, patience=max(settings.patience, START_PATIENCE_S))
     words = as_arguments(settings)
-    sides = {
-        name: subprocess.Popen([sys.executable, "-m", f"reference_loop.{name}", *words]) for name in ("trainer", "sampler")
-    }
+    sides = {name: subprocess.Popen([sys.executable, "-m", f"reference_loop.{name}", *words]) for name in ("trainer", "sampler")}
 
     asked: set[int] = set()
 

@@ -14,9 +14,7 @@ HIDDEN = 64
 
 def tower(outputs: int, last_gain: float) -> nn.Sequential:
     """Build observation [.., D] -> 64 -> 64 -> outputs [.., outputs], tanh between, orthogonal weights, zero biases."""
-    layers = nn.Sequential(
-        nn.Linear(OBS_DIM, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, outputs)
-    )
+    layers = nn.Sequential(nn.Linear(OBS_DIM, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, outputs))
     for index, gain in ((0, math.sqrt(2)), (2, math.sqrt(2)), (4, last_gain)):
         layer = layers[index]
         assert isinstance(layer, nn.Linear)  # noqa: S101 - narrows the type

@@ -167,4 +167,3 @@ def entropy(logits: torch.Tensor) -> torch.Tensor:
     """Mean entropy of the action distributions [M, A], in nats."""
     logprob = torch.log_softmax(logits, dim=-1)
     return -(logprob.exp() * logprob).sum(dim=-1).mean()
-

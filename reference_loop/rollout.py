@@ -35,9 +35,7 @@ class Rollout:
         self._obs.append(tick.obs)
         self._clock.append(clock)
 
-    def cut(
-        self, logprob: Floats, episodes: Episodes, *, producer: str, seq: int, version: int, sample_step: int
-    ) -> Slices:
+    def cut(self, logprob: Floats, episodes: Episodes, *, producer: str, seq: int, version: int, sample_step: int) -> Slices:
         """Cut into slices ordered by environment, then time.
 
         `logprob` is [T, N]; `version` is the one the whole rollout was sampled with; `sample_step` counts the producer's

@@ -151,9 +151,7 @@ class Sampler:
 
     def _publish(self, slices: Slices, *, ticks: int, episodes: int, start: float, end: float) -> None:
         settings = self._settings
-        name = SegmentName(
-            settings.producer, self._seq, self._version, len(slices), "arrow" if settings.layout == "arrow" else "jsonl"
-        )
+        name = SegmentName(settings.producer, self._seq, self._version, len(slices), "arrow" if settings.layout == "arrow" else "jsonl")
         header = Header(
             run_id=settings.name, producer=settings.producer, seq=self._seq, policy_version=self._version,
             layout=settings.layout, trajectories=len(slices), rows=slices.rows, sample_step=self._sample_step,

@@ -190,9 +190,7 @@ class Trainer:
         lines = self._lines(used)
         self._version += 1
         self._write_weights(parent=self._version - 1)
-        state = checkpoint.Checkpoint(
-            self._version, self._train_step, self._learner.optimizer_steps, lines, self._learner.tensors()
-        )
+        state = checkpoint.Checkpoint(self._version, self._train_step, self._learner.optimizer_steps, lines, self._learner.tensors())
         self._room(lambda: checkpoint.write(self._folder, state, fsync=self._settings.fsync))
         self._settle(used, lines)
         for held in beside:

@@ -62,9 +62,7 @@ def judge_logs(
     return dataclasses.replace(judged, verdicts=with_texts(judged.verdicts, find_logs(paths))) if paths else judged
 
 
-def judge_hook(
-    run: HookedRun, *, topology: str = "", chosen: frozenset[str] | None = None, extra: Path | None = None
-) -> LiveJudgement:
+def judge_hook(run: HookedRun, *, topology: str = "", chosen: frozenset[str] | None = None, extra: Path | None = None) -> LiveJudgement:
     """The judgement over the hook's own data."""
     return judge_live(run, Rules(load_codes(extra), load_thresholds(), topology, chosen), load_hook_table())
 

@@ -113,7 +113,16 @@ def reading_of(event: Event) -> Reading:
         values.append((Key("policy_version", "policy_version", Unit.CALL, "yes", side=event.side), float(event.policy_version)))
     source = event.source
     return Reading(
-        source.path, source.line, source.offset, source.text.encode(), tuple(values), (), event.wall_clock, event.pid, event.host, event.side
+        source.path,
+        source.line,
+        source.offset,
+        source.text.encode(),
+        tuple(values),
+        (),
+        event.wall_clock,
+        event.pid,
+        event.host,
+        event.side,
     )
 
 

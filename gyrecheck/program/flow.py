@@ -61,9 +61,7 @@ def reach(
 
 
 class _Pass:
-    def __init__(
-        self, fact: Function, calls: set[int], paths: set[str], given: frozenset[int], cut: Callable[[int], bool] | None
-    ) -> None:
+    def __init__(self, fact: Function, calls: set[int], paths: set[str], given: frozenset[int], cut: Callable[[int], bool] | None) -> None:
         self.fact, self.seeds, self.given, self.cut = fact, frozenset(calls), given, cut
         self.calls, self.paths = calls, paths
         self.ever = set(paths)

@@ -16,7 +16,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def gyrecheck(*args: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run([sys.executable, "-m", "gyrecheck", *args], cwd=cwd, env=env, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(
+        [sys.executable, "-m", "gyrecheck", *args], cwd=cwd, env=env, capture_output=True, text=True, timeout=120, check=False
+    )
 
 
 def test_the_machine_is_described(tmp_path):

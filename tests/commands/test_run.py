@@ -136,7 +136,9 @@ def test_findings_change_the_exit_code_only_when_asked(gyrecheck, program, tmp_p
 
 def test_a_recorded_run_keeps_counters_and_output(gyrecheck, program, tmp_path):
     """The folder holds a shard, the program's output byte for byte, and is refused for a second run."""
-    path = program("from gyrecheck.hook import sampling\nimport sys\nsampling(lambda: None)()\nsys.stdout.buffer.write(b'\\xff\\x00one\\r\\n')\n")
+    path = program(
+        "from gyrecheck.hook import sampling\nimport sys\nsampling(lambda: None)()\nsys.stdout.buffer.write(b'\\xff\\x00one\\r\\n')\n"
+    )
     done = gyrecheck("run", "--record", "run", "--quiet-child", "--", sys.executable, str(path))
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "run/stdout.log").read_bytes() == b"\xff\x00one\r\n"

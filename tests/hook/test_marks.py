@@ -301,7 +301,8 @@ def test_a_wrapper_pickled_by_value_counts_where_it_arrives(run):
     cloudpickle = pytest.importorskip("cloudpickle")
     space = {"__name__": "__main__", "sampling": sampling}
     exec(  # noqa: S102 - a class of the main program
-        "class Env:\n    @sampling('Env.step')\n    def step(self, action):\n        return action + 1", space)
+        "class Env:\n    @sampling('Env.step')\n    def step(self, action):\n        return action + 1", space
+    )
     raw = cloudpickle.dumps(space["Env"])
     assert pickle.loads(raw)().step(1) == 2
     assert space["Env"]().step(2) == 3

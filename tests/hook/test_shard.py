@@ -38,7 +38,13 @@ def environment(folder: Path) -> dict[str, str]:
 
 def run(text: str, folder: Path, **more) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(text)], env=environment(folder), capture_output=True, text=True, timeout=60, check=False, **more
+        [sys.executable, "-c", textwrap.dedent(text)],
+        env=environment(folder),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        **more,
     )
 
 

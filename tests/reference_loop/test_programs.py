@@ -51,7 +51,9 @@ def test_each_side_runs_alone_to_its_end(settings: Make) -> None:
     records = [json.loads(line) for path in files for line in path.read_bytes().splitlines()[1:-1]]
     assert len(files) >= 5
     assert sum(record["length"] for record in records) >= 600
-    assert all(record[key] is not None for record in records for key in ("policy_version", "sample_step", "wall_clock", "episode_id", "step"))
+    assert all(
+        record[key] is not None for record in records for key in ("policy_version", "sample_step", "wall_clock", "episode_id", "step")
+    )
     assert run_alone(Trainer, alone) == 0
     updates = events(alone, "trainer", "update_done")
     assert [line["step"] for line in updates] == [str(step + 1) for step in range(len(files))]

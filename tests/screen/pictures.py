@@ -24,9 +24,12 @@ FILTER = Verdict(
     "let the sampler load new versions, or set max_age to 1 or more",
     "gyrecheck explain GYR506",
 )
-SYNC = Verdict("GYR406", "no-weight-sync", Severity.ERROR, State.BROKEN, "loaded", 0.0, "", "trainer published version 1, sampler never loaded it")
+SYNC = Verdict(
+    "GYR406", "no-weight-sync", Severity.ERROR, State.BROKEN, "loaded", 0.0, "", "trainer published version 1, sampler never loaded it"
+)
 FINE = tuple(
-    Verdict("GYR507", "conservation-gap", Severity.ERROR, State.HOLDS, name, 0.0, "trajectory", f"{name} holds") for name in ("conservation", "version tags")
+    Verdict("GYR507", "conservation-gap", Severity.ERROR, State.HOLDS, name, 0.0, "trajectory", f"{name} holds")
+    for name in ("conservation", "version tags")
 )
 
 HEALTHY = View(
@@ -109,11 +112,18 @@ BROKEN = dataclasses.replace(
 )
 WAITING = View(run="r-0413", state="waiting", seconds=7.0, note="runs/r-0413", command="gyrecheck watch --once runs/r-0413")
 ENDED = dataclasses.replace(HEALTHY, state="ended", note="ended, exit 0")
-DISCONNECTED = dataclasses.replace(HEALTHY, state="disconnected", age=12.0, note="disconnected 12 s ago, last figures kept", gaps=("train.log was truncated",))
+DISCONNECTED = dataclasses.replace(
+    HEALTHY, state="disconnected", age=12.0, note="disconnected 12 s ago, last figures kept", gaps=("train.log was truncated",)
+)
 MANY = dataclasses.replace(
     HEALTHY,
     processes=tuple(
-        ProcessRow(str(5000 + at), "sampling" if at % 8 else "training", "presumed dead" if at == 63 else "alive", "34 s ago" if at == 63 else "0.2 s ago")
+        ProcessRow(
+            str(5000 + at),
+            "sampling" if at % 8 else "training",
+            "presumed dead" if at == 63 else "alive",
+            "34 s ago" if at == 63 else "0.2 s ago",
+        )
         for at in range(64)
     ),
 )

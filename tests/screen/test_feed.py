@@ -46,7 +46,9 @@ def test_a_log_that_grows_is_judged_like_the_whole_log(log, tmp_path):
 def test_the_picture_holds_the_engines_numbers(tmp_path):
     """Sampled 96 = taken 64 + stale 16 + left 16: every term and the residual 0 are in the view."""
     log = tmp_path / "a.log"
-    log.write_text("".join(f"sampled_total={32 * i} taken_total={22 * i} dropped_stale_total={5 * i} buffer_left={5 * i}\n" for i in (1, 2, 3)))
+    log.write_text(
+        "".join(f"sampled_total={32 * i} taken_total={22 * i} dropped_stale_total={5 * i} buffer_left={5 * i}\n" for i in (1, 2, 3))
+    )
     feed = RunFeed((str(log),), load_codes())
     view = feed.poll()
     feed.close()
@@ -135,7 +137,9 @@ def test_a_vanished_folder_keeps_the_last_figures(tmp_path):
 
 
 def watch(*words, **kwargs):
-    return subprocess.run([sys.executable, "-m", "gyrecheck", "watch", *words], capture_output=True, text=True, check=False, timeout=120, **kwargs)
+    return subprocess.run(
+        [sys.executable, "-m", "gyrecheck", "watch", *words], capture_output=True, text=True, check=False, timeout=120, **kwargs
+    )
 
 
 def test_without_a_terminal_there_are_lines_and_then_the_report(tmp_path):

@@ -21,7 +21,9 @@ PLAIN = Pen(color=False)
 
 
 def start(*words, **kwargs):
-    return subprocess.Popen([sys.executable, "-m", "gyrecheck", "watch", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **kwargs)
+    return subprocess.Popen(
+        [sys.executable, "-m", "gyrecheck", "watch", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **kwargs
+    )
 
 
 def two_runs(tmp_path):
@@ -54,8 +56,12 @@ def test_a_narrow_table_drops_columns_in_the_stated_order():
 
 def test_two_runs_share_one_pair_of_axes():
     """A rises to 10 at the end of 10 s, B to 5 at the end of 5 s: B ends half way across and half way up."""
-    one = dataclasses.replace(HEALTHY, run="a", series=(SeriesView("sampled", "", tuple(map(float, range(11))), tuple(map(float, range(11)))),))
-    two = dataclasses.replace(HEALTHY, run="b", series=(SeriesView("sampled", "", tuple(map(float, range(6))), (0.0, 0.0, 0.0, 0.0, 0.0, 5.0)),))
+    one = dataclasses.replace(
+        HEALTHY, run="a", series=(SeriesView("sampled", "", tuple(map(float, range(11))), tuple(map(float, range(11)))),)
+    )
+    two = dataclasses.replace(
+        HEALTHY, run="b", series=(SeriesView("sampled", "", tuple(map(float, range(6))), (0.0, 0.0, 0.0, 0.0, 0.0, 5.0)),)
+    )
     lines = plot_runs.body((one, two), "sampled", PLAIN, 12 + 1 + 41, 14, log=False).plain.splitlines()
     body = [line[12:] for line in lines[:11]]
     assert body[0].rstrip().endswith("A")
@@ -160,4 +166,6 @@ def test_a_pipe_and_the_ledger_agree(tmp_path):
                 pass
             feed.close()
         whole, _, _ = judge_paths(Request((str(log),)), load_codes())
-        assert [(v.code, v.state, v.quantity, v.value) for v in feed.judged.verdicts] == [(v.code, v.state, v.quantity, v.value) for v in whole.verdicts]
+        assert [(v.code, v.state, v.quantity, v.value) for v in feed.judged.verdicts] == [
+            (v.code, v.state, v.quantity, v.value) for v in whole.verdicts
+        ]

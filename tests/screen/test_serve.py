@@ -104,7 +104,9 @@ async def pictures(debug, place, seconds=20):
         while target is None and time.monotonic() < deadline:
             try:
                 async with session.get(f"http://127.0.0.1:{debug}/json/list") as answer:
-                    target = next((page["webSocketDebuggerUrl"] for page in await answer.json(content_type=None) if page["type"] == "page"), None)
+                    target = next(
+                        (page["webSocketDebuggerUrl"] for page in await answer.json(content_type=None) if page["type"] == "page"), None
+                    )
             except aiohttp.ClientError:  # noqa: PERF203 - it is starting
                 await asyncio.sleep(0.2)
         async with session.ws_connect(target, max_msg_size=0) as socket_:
