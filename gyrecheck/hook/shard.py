@@ -34,7 +34,6 @@ class Cell(ctypes.c_int64 * 1):  # type: ignore[misc]
         return (cell_again, (self.name,))
 
 
-
 class Shard:
     """The cells of this process. `recording` is false when they live in memory only; `problem` then says why."""
 
@@ -50,9 +49,7 @@ class Shard:
         self._libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
         self._size = -(-layout.SIZE // mmap.PAGESIZE) * mmap.PAGESIZE
         self.address = self._map(None)
-        self.cells = {
-            name: _at(self.address + layout.CELLS_AT + 8 * index, name) for name, index in layout.INDEX.items()
-        }
+        self.cells = {name: _at(self.address + layout.CELLS_AT + 8 * index, name) for name, index in layout.INDEX.items()}
         self._start()
 
     @property
