@@ -208,7 +208,8 @@ class TimeTags(Question):
                 severity=Severity.WARNING if self.evidence in _VERSION_KEYS(case) else Severity.NOTE,
             )
         acted = case.roles.key("action") or case.roles.key("tokens")
-        if acted and case.roles.key("policy_version") and not case.roles.key("logprob") and not self.excused:
+        demanded = "logprob" in case.contract.schema_roles and case.contract.schema_roles["logprob"].required  # said as an error already
+        if acted and case.roles.key("policy_version") and not case.roles.key("logprob") and not self.excused and not demanded:
             wanted = case.says("ratio_settings")
             learnt = self.evidence and any(case.roles.key(role) for role in ("advantage", "group_id", "ratio", "replay_logprob"))
             why = f", and the setting `{wanted}` of the run says that its trainer takes one" if wanted else ""

@@ -1,4 +1,7 @@
-"""Clock and sampling counter in the order of writing: each writer's only rise."""
+"""Clock and sampling counter in the order of writing: each writer's only rise.
+
+Parallel environments written one after the other are no fall: an episode may begin where the ones before it began.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +28,12 @@ class WritingOrder(Question):
         self.rises: dict[str, list[float]] = {}
         self.count: dict[str, int] = {}
         self.falls: dict[str, list[tuple[str, int, float, float, int]]] = {}
+        self.begun: dict[tuple[str, Any], tuple[Any, float]] = {}
 
     def feed(self, view: View) -> None:
         """Read one batch."""
         writers = view.labels("env_id") or [None] * view.rows
+        episodes = view.labels("episode_id") or [None] * view.rows
         for role in ("wall_clock", "sample_step"):
             number = view.number(role)
             if number is None:
@@ -36,9 +41,9 @@ class WritingOrder(Question):
             alone = len(set(writers)) == 1
             groups = {writers[0]: np.arange(view.rows)} if alone and view.rows else _by(writers)
             for name, rows in groups.items():
-                self._one(view, role, name, rows[np.isfinite(number[rows])], number)
+                self._one(view, role, name, rows[np.isfinite(number[rows])], number, episodes)
 
-    def _one(self, view: View, role: str, name: Any, rows: Any, number: Any) -> None:  # noqa: ANN401 - a label and arrays
+    def _one(self, view: View, role: str, name: Any, rows: Any, number: Any, episodes: list[Any]) -> None:  # noqa: ANN401 - a label and arrays
         if not len(rows):
             return
         before = self.last.get((role, name), (number[rows[0]], int(view.records[rows[0]])))
@@ -50,8 +55,12 @@ class WritingOrder(Question):
         if len(rises) < 10_000:
             rises += change[change > 0][:1000].tolist()
         falls = self.falls.setdefault(role, [])
+        episode, lowest = self.begun.get((role, name), (episodes[rows[0]], float(series[0])))
         for at in np.flatnonzero(change < 0)[: max(0, 1000 - len(falls))].tolist():
-            falls.append((view.path, int(numbers[at + 1]), float(series[at]), float(series[at + 1]), int(numbers[at])))
+            changed = episodes[rows[at]] != (episodes[rows[at - 1]] if at else episode)
+            if not (changed and series[at + 1] >= lowest):
+                falls.append((view.path, int(numbers[at + 1]), float(series[at]), float(series[at + 1]), int(numbers[at])))
+        self.begun[role, name] = (episodes[rows[-1]], lowest)
         self.last[role, name] = (float(series[-1]), int(numbers[-1]))
 
     def answer(self, case: Case) -> Iterator[Finding]:
