@@ -51,6 +51,7 @@ def build_app(only: str | None = None) -> typer.Typer:
         help=EXAMPLES,
         epilog=EXITS,
         pretty_exceptions_enable=False,
+        rich_markup_mode=None if only is not None else "rich",  # a command's own help must not pay for rich
         context_settings={"help_option_names": ["-h", "--help"]},
         add_completion=only is None,
     )
