@@ -93,7 +93,7 @@ WATCH = """
 import collections, os, sys, time
 import gymnasium
 make = gymnasium.make
-returns, steps = collections.deque(maxlen=100), [0]
+returns, watched = collections.deque(maxlen=100), [0]
 class Watch(gymnasium.Wrapper):
     def reset(self, **k):
         self.gained = 0.0
@@ -101,11 +101,11 @@ class Watch(gymnasium.Wrapper):
     def step(self, action):
         result = super().step(action)
         self.gained += result[1]
-        steps[0] += 1
+        watched[0] += 1
         if result[2] or result[3]:
             returns.append(self.gained)
             if len(returns) == 100 and sum(returns) >= 47500:
-                print("reached", steps[0], time.process_time(), flush=True)
+                print("reached", watched[0], time.process_time(), flush=True)
                 os._exit(0)
         return result
 gymnasium.make = lambda *a, **k: Watch(make(*a, **k))
