@@ -7,6 +7,7 @@ of a file together with near names. A schema is a frozen dataclass whose field t
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import sys
@@ -16,12 +17,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from gyrecheck.model.errors import RuleError, did_you_mean
+from gyrecheck.rulebook.kept_table import made
 from gyrecheck.rulebook.table_cache import CACHE
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 T = TypeVar("T")
 _SCALARS = {str: "a string", int: "an integer", float: "a number", bool: "true or false"}
@@ -35,10 +32,8 @@ def load_table(path: Path, schema: type[T]) -> T:
     """
     known = CACHE.get(path, schema)
     if known is not None:  # it fitted when it was kept, and neither file nor schema has changed
-        problems: list[str] = []
-        value = _convert(known, schema, "", problems)
-        if not problems:
-            return value  # type: ignore[no-any-return]
+        with contextlib.suppress(KeyError, TypeError, ValueError):  # a type of another module that the schema holds may have
+            return made(known, schema)
     table = read_toml(path)
     value = build(table, schema, where=str(path))
     CACHE.put(path, schema, table)
@@ -56,6 +51,10 @@ def read_toml(path: Path) -> dict[str, Any]:
     Raises:
         RuleError: not readable or not TOML, with the parser's line.
     """
+    if sys.version_info >= (3, 11):  # a start from kept tables needs no parser
+        import tomllib
+    else:
+        import tomli as tomllib
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
