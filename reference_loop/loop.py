@@ -65,10 +65,12 @@ def parallel(settings: Settings) -> int:
     while (code := sides["trainer"].poll()) is None and sides["sampler"].poll() is None:
         time.sleep(0.1)
     if code is not None and sides["sampler"].poll() is None:
+        asked.add(signal.SIGTERM)
         sides["sampler"].terminate()  # nobody is left to read
     elif sides["sampler"].poll():
+        asked.add(signal.SIGTERM)
         sides["trainer"].terminate()  # nothing more will come, and no line of a journal says so
-    # A program that dies of the signal we were asked to pass on had not begun anything: else it would have caught it.
+    # A program that dies of the signal it was passed had not begun anything: else it would have caught it.
     codes = [process.wait() for process in sides.values()]
     return max(0 if -code in asked else abs(code) for code in codes)
 
