@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from gyrecheck import __version__
-from gyrecheck.commands.options import write_stdout
+from gyrecheck.commands.streams import write_stderr, write_stdout
 from gyrecheck.model.errors import ExitCode, GyreError
+
+if TYPE_CHECKING:
+    import typer
 
 PANELS: dict[str, tuple[tuple[str, str, str], ...]] = {  # panel -> (name, module under gyrecheck.commands, what it does)
     "Code": (("lint", "lint", "Check the sampling/training boundary in source code"),),
@@ -46,6 +46,15 @@ EXITS = "Exit: 0 clean · 1 findings · 2 could not check · 3 undecided"
 
 def build_app(only: str | None = None) -> typer.Typer:
     """The app with every command, or with just the one that will run: a command must not pay for its neighbours' imports."""
+    import typer
+
+    def root(version: bool = typer.Option(False, "--version", help="Print the version and exit.", is_eager=True)) -> None:
+        if version:
+            from gyrecheck import __version__
+
+            typer.echo(f"gyrecheck {__version__}")
+            raise typer.Exit
+
     app = typer.Typer(
         name="gyrecheck",
         help=EXAMPLES,
@@ -55,7 +64,7 @@ def build_app(only: str | None = None) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
         add_completion=only is None,
     )
-    app.callback(invoke_without_command=True)(_root)
+    app.callback(invoke_without_command=True)(root)
     for name, (module, panel) in COMMANDS.items():
         if only is not None and name != only:
             continue
@@ -66,12 +75,6 @@ def build_app(only: str | None = None) -> typer.Typer:
             settings = getattr(loaded, "CONTEXT_SETTINGS", None)
             app.command(name=name, rich_help_panel=panel, context_settings=settings)(loaded.command)
     return app
-
-
-def _root(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False) -> None:
-    if version:
-        typer.echo(f"gyrecheck {__version__}")
-        raise typer.Exit
 
 
 def overview(width: int = 80) -> str:
@@ -98,34 +101,45 @@ def main() -> None:
 
         CACHE.folder = cache_folder()
     try:
-        build_app(named)()
+        code = _glance(words)
+        if code is None:
+            code = build_app(named)()
     except GyreError as error:
         code = _complain(error)
     except KeyboardInterrupt:
-        typer.echo("interrupted", err=True)
+        write_stderr("interrupted")
         code = int(ExitCode.INTERRUPTED)
     except Exception as error:  # noqa: BLE001 - the last line of defence: a defect of ours is said in one line
         code = _confess(error)
     sys.exit(code)
 
 
+def _glance(words: list[str]) -> int | None:
+    """`watch --once --json` without the option parser, which would cost more than the look itself; None for everything else."""
+    if words[0] != "watch" or "--once" not in words:
+        return None
+    from gyrecheck.commands.watch_glance import glance
+
+    return glance(words[1:])
+
+
 def _complain(error: GyreError) -> int:
     sys.stdout.flush()
-    typer.echo(f"error: {error.message}", err=True)
+    write_stderr(f"error: {error.message}")
     if error.hint:
-        typer.echo(f" hint: {error.hint}", err=True)
+        write_stderr(f" hint: {error.hint}")
     return int(error.exit_code)
 
 
 def _confess(error: Exception) -> int:
     sys.stdout.flush()
-    typer.echo(f"internal error: {type(error).__name__}: {error}", err=True)
+    write_stderr(f"internal error: {type(error).__name__}: {error}")
     if place := os.environ.get("GYRECHECK_TRACEBACK"):
         import traceback
 
         with open(place, "w", encoding="utf-8") as file:  # noqa: PTH123 - the shortest path when things are broken
             traceback.print_exception(error, file=file)
-        typer.echo(f" hint: the traceback is in {place}; please report it", err=True)
+        write_stderr(f" hint: the traceback is in {place}; please report it")
     else:
-        typer.echo(" hint: set GYRECHECK_TRACEBACK=FILE to keep the traceback, and report it", err=True)
+        write_stderr(" hint: set GYRECHECK_TRACEBACK=FILE to keep the traceback, and report it")
     return int(ExitCode.INTERNAL)

@@ -6,18 +6,20 @@ pass midnight) cannot be read in parts: then there is no answer, and the caller 
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import pairwise
-from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING
 
 from gyrecheck.stream.logs import Ask, OpenLog, joined, part_of, read_batches
 from gyrecheck.stream.open_log import cuts, is_plain, newlines_before
 from gyrecheck.stream.scan import Seen
 from gyrecheck.verdict.tally import Tally
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 LARGE = 32 << 20
 """Bytes from which a second process is worth its start."""
@@ -26,7 +28,11 @@ MOST = 4
 
 def processes_for(log: OpenLog) -> int:
     """How many processes should read a log."""
-    if log.log.size < LARGE or "fork" not in multiprocessing.get_all_start_methods() or not is_plain(log.log):
+    if log.log.size < LARGE or not is_plain(log.log):
+        return 1
+    import multiprocessing  # most logs are small, and a start must not pay for it
+
+    if "fork" not in multiprocessing.get_all_start_methods():
         return 1
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(MOST, usable, log.log.size // (LARGE // 2)))
@@ -40,6 +46,8 @@ def tally_in_parts(log: OpenLog, ask: Ask, processes: int, tally: Tally, progres
     spans = list(pairwise(cuts(log.log, processes)))
     if len(spans) < 2:
         return False
+    import multiprocessing
+
     context = multiprocessing.get_context("fork")
     parts = [part_of(log, ask, span, 1) for span in spans]
     workers = []

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from gyrecheck.commands.choices import ColorWhen, FailOn, UndecidedAs
+from gyrecheck.commands.streams import write_file, write_stdout
 from gyrecheck.model.errors import GyreError
 from gyrecheck.model.finding import Severity, Topology
 
@@ -17,29 +18,7 @@ if TYPE_CHECKING:
     from gyrecheck.model.finding import Report
 
 
-class ColorWhen(str, Enum):
-    """When to colour."""
-
-    AUTO = "auto"
-    ALWAYS = "always"
-    NEVER = "never"
-
-
-class FailOn(str, Enum):
-    """The lowest severity that makes the exit code 1."""
-
-    ERROR = "error"
-    WARNING = "warning"
-    NOTE = "note"
-    NEVER = "never"
-
-
-class UndecidedAs(str, Enum):
-    """What an undecided verdict does to the exit code."""
-
-    OK = "ok"
-    FAIL = "fail"
-
+__all__ = ["ColorWhen", "FailOn", "UndecidedAs", "write_file", "write_stdout"]  # named elsewhere, asked for here
 
 Config = Annotated[
     Path | None, typer.Option("--config", help="Configuration file (pyproject.toml or gyrecheck.toml).", rich_help_panel="Shared")
@@ -148,33 +127,3 @@ def emit(
             write_stdout(text)
         else:
             write_file(path, text, force=force)
-
-
-def write_stdout(text: str) -> None:
-    """Text to standard output, in ASCII twins where the stream's encoding lacks a symbol; flushed, so that stderr follows it."""
-    from gyrecheck.report.style import ASCII_TWINS
-
-    encoding = sys.stdout.encoding or "utf-8"
-    try:
-        text.encode(encoding)
-    except UnicodeEncodeError:
-        text = text.translate(ASCII_TWINS).encode(encoding, "backslashreplace").decode(encoding)
-    sys.stdout.write(text)
-    sys.stdout.flush()
-
-
-def write_file(path: Path, text: str, *, force: bool) -> None:
-    """Text to a file, whole or not at all.
-
-    Raises:
-        GyreError: the file exists and `force` is off, or it cannot be written.
-    """
-    if path.exists() and not force:
-        raise GyreError(f"{path}: exists already", hint="--force overwrites it")
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        partial.write_text(text, encoding="utf-8", newline="", errors="surrogateescape")
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise GyreError(f"{path}: cannot be written ({error.strerror or error})") from error

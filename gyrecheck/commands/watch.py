@@ -114,7 +114,8 @@ def command(
     undecided: Undecided = UndecidedAs.FAIL,
 ) -> None:
     """Follow a live run: counters, coupling, conservation, staleness, handoff health and verdicts on one screen."""
-    from gyrecheck.commands.watch_run import Look, serve_screen, watch_lines, watch_once, watch_screen
+    from gyrecheck.commands.watch_look import Look, runs_in
+    from gyrecheck.commands.watch_run import serve_screen, watch_lines, watch_once, watch_screen
     from gyrecheck.rulebook.codes import load_codes, select_codes
     from gyrecheck.rulebook.project_config import load_project_config
 
@@ -154,7 +155,7 @@ def command(
         quiet=quiet,
         formats=tuple(output_format or ()) or (("json",) if json_ and once else ("jsonl",) if json_ else ()),
     )
-    from gyrecheck.commands.watch_runs import runs_in, runs_lines, runs_once, runs_screen
+    from gyrecheck.commands.watch_runs import runs_lines, runs_once, runs_screen
 
     served = "TEXTUAL_DRIVER" in os.environ  # the child of --serve draws into a pipe to the browser
     lines = plain or bool(look.formats) or not (sys.stdout.isatty() or served) or "-" in targets

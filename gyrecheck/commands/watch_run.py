@@ -8,16 +8,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-from gyrecheck.commands.options import ColorWhen, UndecidedAs, finish, write_stdout
+from gyrecheck.commands.options import UndecidedAs, finish, write_stdout
+from gyrecheck.commands.watch_look import Look, report_now
 from gyrecheck.model.errors import ExitCode, GyreError
-from gyrecheck.model.finding import Report, Severity, State, Verdict
-from gyrecheck.rulebook.codes import Code
+from gyrecheck.model.finding import Report, State, Verdict
 
 if TYPE_CHECKING:
     from gyrecheck.model.live import HookedRun
@@ -25,39 +25,6 @@ if TYPE_CHECKING:
     from gyrecheck.screen.replay import ReplayFeed
     from gyrecheck.screen.view import View
     from gyrecheck.verdict.judge import Judgement
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """What the command line asked for."""
-
-    targets: tuple[str, ...]
-    codes: dict[str, Code] = field(repr=False)
-    chosen: frozenset[str] | None = None
-    format: str = ""
-    mapping: tuple[tuple[str, str], ...] = ()
-    extra: Path | None = None
-    topology: str = ""
-    max_age: float | None = None
-    interval: float = 0.5
-    replay: float | None = None
-    pid: int | None = None
-    until_exit: bool = False
-    timeout: float | None = None
-    on_breach: str = ""
-    hold_off: float = 300.0
-    bell: bool = False
-    prometheus: int | None = None
-    host: str = "127.0.0.1"
-    ascii: bool = False
-    fail_on: Severity = Severity.WARNING
-    exit_zero: bool = False
-    undecided: UndecidedAs = UndecidedAs.FAIL
-    output: Path | None = None
-    force: bool = False
-    color: ColorWhen = ColorWhen.AUTO
-    quiet: bool = False
-    formats: tuple[str, ...] = ()
 
 
 class Alerts:
@@ -139,28 +106,6 @@ def feed_of(look: Look) -> RunFeed | ReplayFeed:
     from gyrecheck.screen.replay import ReplayFeed
 
     return ReplayFeed(feed, look.replay)
-
-
-def report_now(look: Look) -> Report:
-    """The ledger's report on what is there now: the very same function that `gyrecheck ledger` calls."""
-    from gyrecheck.commands.ledger_run import Request, ledger_of
-
-    if len(look.targets) == 1 and any(Path(look.targets[0]).glob("*.shard")):
-        from gyrecheck.commands.run_report import recorded
-
-        found = recorded("watch", Path(look.targets[0]), topology=look.topology, chosen=look.chosen, extra=look.extra)
-        if found is not None:
-            return found
-    request = Request(
-        look.targets,
-        format=look.format,
-        mapping=look.mapping,
-        max_age=look.max_age,
-        topology=look.topology,
-        chosen=look.chosen,
-        extra=look.extra,
-    )
-    return replace(ledger_of(request, look.codes), command="watch")
 
 
 def watch_once(look: Look) -> NoReturn:

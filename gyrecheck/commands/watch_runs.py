@@ -11,15 +11,11 @@ from typing import NoReturn
 import typer
 
 from gyrecheck.commands.options import UndecidedAs, finish, write_stdout
-from gyrecheck.commands.watch_run import Alerts, Look, feed_of, report_now, snapshot_object
+from gyrecheck.commands.watch_look import Look, report_now
+from gyrecheck.commands.watch_run import Alerts, feed_of, snapshot_object
 from gyrecheck.model.errors import ExitCode, GyreError
 from gyrecheck.model.finding import Report, Severity, State, Table, Verdict
 from gyrecheck.screen.view import View
-
-
-def runs_in(targets: tuple[str, ...]) -> tuple[str, ...]:
-    """The runs that the paths mean: several folders are several runs, files given together are one (and this is empty)."""
-    return targets if len(targets) > 1 and all(Path(target).is_dir() for target in targets) else ()
 
 
 class Runs:

@@ -5,7 +5,6 @@ Every error a person can cause is one sentence (what, where, what was expected) 
 
 from __future__ import annotations
 
-import difflib
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
@@ -54,6 +53,8 @@ def _rebuild(kind: type[GyreError], message: str, hint: str, exit_code: ExitCode
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A hint naming the nearest known word, or the empty string when nothing is near."""
+    import difflib  # only a mistake pays for it
+
     candidates = list(known)
     near = difflib.get_close_matches(word, candidates, n=1, cutoff=0.6)
     if not near:  # a look-alike in another case or with O for 0

@@ -5,7 +5,6 @@ A `Report` is the only thing a writer in `report/` gets; nothing here prints, re
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal
@@ -184,4 +183,6 @@ class Report:
 
 def fingerprint(*parts: str) -> str:
     """A stable identity of a finding from parts without line numbers: 16 hex digits of SHA-256."""
+    import hashlib  # most reports hold verdicts only
+
     return hashlib.sha256("\x1f".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:16]

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import io
-import lzma
 import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from gyrecheck.model.errors import GyreError, did_you_mean
+
+if TYPE_CHECKING:
+    from bz2 import BZ2File
+    from gzip import GzipFile
+    from lzma import LZMAFile
 
 BLOCK = 1 << 20
 _LOG_NAMES = re.compile(
@@ -108,10 +110,17 @@ def blocks(log: LogFile, size: int = BLOCK) -> Iterator[bytes]:
                 yield block
     except FileNotFoundError as error:
         raise GyreError(f"{log.path}: disappeared while it was read", hint="give the rotated file's new name too") from error
-    except (EOFError, lzma.LZMAError) as error:
+    except _ends_early() as error:
         raise GyreError(f"{log.path}: the packed file ends early ({error})", hint="unpack what is there and give that") from error
     except OSError as error:
         raise GyreError(f"{log.path}: cannot be read ({error.strerror or error})", hint="check the file") from error
+
+
+def _ends_early() -> tuple[type[Exception], ...]:
+    """What a packed file that was cut raises; asked only once something was raised, so that a start need not load the unpackers."""
+    from lzma import LZMAError
+
+    return EOFError, LZMAError
 
 
 def is_plain(log: LogFile) -> bool:
@@ -152,7 +161,7 @@ def newlines_before(log: LogFile, end: int) -> int:
     return sum(block.count(b"\n") for block in range_of(log, 0, end))
 
 
-def _opened(log: LogFile) -> BinaryIO | gzip.GzipFile | lzma.LZMAFile | bz2.BZ2File:
+def _opened(log: LogFile) -> BinaryIO | GzipFile | LZMAFile | BZ2File:
     if log.text is not None:
         return io.BytesIO(log.text)
     if log.path == "-":
@@ -161,10 +170,16 @@ def _opened(log: LogFile) -> BinaryIO | gzip.GzipFile | lzma.LZMAFile | bz2.BZ2F
         head = start.read(6)
     pack = next((name for magic, name in _PACKS.items() if head.startswith(magic)), "")
     if pack == "gz":
+        import gzip
+
         return gzip.open(log.path)
     if pack == "xz":
+        import lzma
+
         return lzma.open(log.path)
     if pack == "bz2":
+        import bz2
+
         return bz2.open(log.path)
     raw = Path(log.path).open("rb")  # noqa: SIM115 - handed to the caller's `with`
     if pack == "zst":

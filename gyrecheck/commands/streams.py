@@ -1,0 +1,46 @@
+"""Where a command writes: standard output that any terminal can take, and files whole or not at all. Loads no option parser."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from gyrecheck.model.errors import GyreError
+
+
+def write_stdout(text: str) -> None:
+    """Text to standard output, in ASCII twins where the stream's encoding lacks a symbol; flushed, so that stderr follows it."""
+    from gyrecheck.report.style import ASCII_TWINS
+
+    encoding = sys.stdout.encoding or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        text = text.translate(ASCII_TWINS).encode(encoding, "backslashreplace").decode(encoding)
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def write_stderr(line: str) -> None:
+    """One line to standard error."""
+    encoding = sys.stderr.encoding or "utf-8"
+    sys.stderr.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+    sys.stderr.flush()
+
+
+def write_file(path: Path, text: str, *, force: bool) -> None:
+    """Text to a file, whole or not at all.
+
+    Raises:
+        GyreError: the file exists and `force` is off, or it cannot be written.
+    """
+    if path.exists() and not force:
+        raise GyreError(f"{path}: exists already", hint="--force overwrites it")
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        partial.write_text(text, encoding="utf-8", newline="", errors="surrogateescape")
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise GyreError(f"{path}: cannot be written ({error.strerror or error})") from error
