@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from fnmatch import translate
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -27,6 +28,11 @@ _CELLS = re.compile(r"\s*[|│┃,\t]\s*|\s{2,}")
 _CROSS = re.compile(r"(\d+)[xX]")
 _PLANS = 20000
 _NO_LINE = LineRule("")
+
+
+@cache
+def _ignoring_case(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)  # when a line first holds its words: a start must not pay for all marks
 
 
 class FormatReader:
@@ -54,8 +60,7 @@ class FormatReader:
         self._known: dict[str, tuple[tuple[Key, float], ...]] = {}
         self._plans: dict[str, Plan] = {}
         self._marks = tuple(
-            (name, rule.anchors, tuple(re.compile(p, re.IGNORECASE) for p in rule.patterns), frozenset(head_of(a) for a in rule.anchors))
-            for name, rule in self._terms.marks.items()
+            (name, rule.anchors, rule.patterns, frozenset(head_of(a) for a in rule.anchors)) for name, rule in self._terms.marks.items()
         )
         self._mark_heads = frozenset(head for *_, own in self._marks for head in own)
         self._marked: dict[str, tuple[str, ...]] = {}
@@ -161,7 +166,7 @@ class FormatReader:
         return tuple(
             name
             for name, anchors, patterns, own in self._marks
-            if not own.isdisjoint(heads) and any(a in low for a in anchors) and any(p.search(text) for p in patterns)
+            if not own.isdisjoint(heads) and any(a in low for a in anchors) and any(_ignoring_case(p).search(text) for p in patterns)
         )
 
     def _generic(self, text: str, taken: set[str], claimed: bool) -> list[tuple[Key, float]]:
