@@ -14,6 +14,7 @@ from gyrecheck.model.finding import Confidence, Evidence
 from gyrecheck.program.flow import Reached, reach
 from gyrecheck.program.program import LEARNING, Program, readable
 from gyrecheck.program.topology import Layout
+from gyrecheck.verdict.shapes.forwards import cuts, forward
 from gyrecheck.verdict.shapes.simulated import differentiable
 from gyrecheck.verdict.shapes.suspect import Suspect, at_call
 
@@ -30,13 +31,8 @@ def recorded_forward(program: Program, _layout: Layout) -> Iterator[Suspect]:
     }
     seen: set[tuple[int, int]] = set()
     learns = _learners_forward(program)
-    for fn in program.functions:
-        number = fn.number
-        if (
-            not program.own(number, "env.step", "policy.generate")
-            or _is_environment(program, number)
-            or "simulation" in program.region(number)
-        ):
+    for number in program.doing("env.step", "policy.generate"):
+        if _is_environment(program, number) or "simulation" in program.region(number):
             continue
         if program.has(number, *LEARNING) and not _some_guarded(program, number):
             continue  # the graph is meant: an online loop that takes the loss of what it has just done
@@ -66,26 +62,31 @@ def _last_of_each(program: Program, found: list[Suspect], seen: set[tuple[int, i
 
 def _learners_forward(program: Program) -> bool:
     """False when the tree trains on the very graph that sampling made: it takes a loss and no training function runs the network."""
-    trainers = [fn.number for fn in program.functions if program.own(fn.number, "loss.backward")]
+    trainers = program.doing("loss.backward")
     if not trainers:
         return True
     for number in trainers:
-        reached = {number} | {e.callee for e in program.calls.edges[number]}
-        more = {e.callee for n in reached for e in program.calls.edges[n]}
-        for inner in reached | more:
+        reached = {number} | _opened(program, {number})
+        for inner in reached | _opened(program, reached):
             fact = program.tree.functions[inner].fact
-            if any(_forward(program, inner, at, call) is not None for at, call in enumerate(fact.calls)):
+            if any(forward(program, inner, at, call) is not None for at, call in enumerate(fact.calls)):
                 return True
             if any(program.words.has("refers_to_forward", c.name.rpartition(".")[2]) for c in fact.calls):
                 return True
     return False
 
 
+def _opened(program: Program, numbers: set[int]) -> set[int]:
+    """What functions call, those left out that only sample: a forward in there is no second one."""
+    called = {e.callee for n in numbers for e in program.calls.edges[n]}
+    return {n for n in called if program.has(n, *LEARNING, full=True) or not program.has(n, "env.step", "policy.generate", full=True)}
+
+
 def _some_guarded(program: Program, number: int) -> bool:
     """Another forward of the function is under a guard: then the open one is an oversight."""
     fact = program.tree.functions[number].fact
     return any(
-        _forward(program, number, at, call) is not None and program.unrecorded(number, call.block) for at, call in enumerate(fact.calls)
+        forward(program, number, at, call) is not None and program.unrecorded(number, call.block) for at, call in enumerate(fact.calls)
     )
 
 
@@ -138,7 +139,7 @@ def _in_sampler(program: Program, sampler: int, recording: set[int], seen: set[t
         for at, call in enumerate(fact.calls):
             if program.unrecorded(number, call.block):
                 continue
-            known = _forward(program, number, at, call) if here else None
+            known = forward(program, number, at, call) if here else None
             if known is not None and (number, call.line * 1000 + call.column) not in seen:
                 if number == sampler and not _beside_step(program, sampler, call):
                     continue
@@ -172,82 +173,11 @@ def _beside_step(program: Program, sampler: int, call: Call) -> bool:
     return any(loop in program.loops_of(sampler, call.block) for loop in loops)
 
 
-def _forward(program: Program, number: int, at: int, call: Call) -> Confidence | None:
-    """How surely a call runs a network, or None when it does not."""
-    if call.name == "{}" or call.result == -2 or (not call.args and not call.keywords):
-        return None
-    last = call.name.rpartition(".")[2]
-    target = program.resolver.callee(number, at)
-    if target is not None and target.kind == "inst":
-        return Confidence.BOUND if program.calls.class_kind(int(target.ref)) == "module" else None
-    if target is not None and target.kind == "type":
-        return Confidence.BOUND if program.lexicon.kinds.get(str(target.ref)) == "module" else None
-    if target is not None and target.kind in {"func", "class", "module", "ext"}:
-        return None
-    if last in program.words["no_forward"] or last in program.words["cuts"] or last in program.words["stores"]:
-        return None
-    base = program.resolver.receiver(number, call)
-    if base is not None and base.kind == "type":
-        known = last in program.lexicon.methods.get(str(base.ref), {})
-        return Confidence.BOUND if program.lexicon.kinds.get(str(base.ref)) == "module" and not known else None
-    if base is not None and base.kind in {"module", "class", "func"}:
-        return None
-    if last[:1].isupper():
-        return None  # a class held by a variable: a constructor, no forward
-    if base is None and target is None and _into_distribution(program, number, at):
-        return Confidence.BOUND
-    named = program.lexicon.named(last)
-    direct = named is not None and named.kind == "module"
-    if not direct:
-        role = program.known_role(number, at)
-        if role is None or role[0] not in {"policy.forward", "policy.act"}:
-            return None
-    return Confidence.BOUND if _tensors(program, number, at, call) else Confidence.HINT
-
-
-def _into_distribution(program: Program, number: int, at: int) -> bool:
-    """The result is at once the parameter of a distribution that records: only a network's output is that."""
-    for index, call in enumerate(program.tree.functions[number].fact.calls):
-        given = (*(a for arg in call.args for a in arg), *(a for _, v in call.keywords for a in v))
-        if at in given and call.name[:1] != "." and call.name.rpartition(".")[2][:1].isupper():
-            made = program.resolver.callee(number, index)
-            if made is not None and made.kind == "ext" and ".distributions." in str(made.ref):
-                return True
-    return False
-
-
-def _tensors(program: Program, number: int, at: int, call: Call) -> bool:
-    """An argument is made a tensor, or the result is used as one."""
-    fact = program.tree.functions[number].fact
-    libraries = ("torch.", "th.")
-    for atoms in call.args:
-        for atom in atoms:
-            paths = [b.value for b in fact.binds if b.target == atom] if isinstance(atom, str) else [(atom,)]
-            for value in paths:
-                for inner in value:
-                    if isinstance(inner, int) and (_made_tensor(program, number, inner) or fact.calls[inner].name.startswith(libraries)):
-                        return True
-    flow = reach(fact, [at])
-    return any(
-        fact.calls[c].name.rpartition(".")[2] in program.words["tensor_methods"] or _made_tensor(program, number, c)
-        for c in flow.calls
-        if c != at
-    )
-
-
-def _made_tensor(program: Program, number: int, at: int) -> bool:
-    target = program.resolver.callee(number, at)
-    if target is None or target.kind != "ext":
-        return False
-    top = str(target.ref).partition(".")[0]
-    return f"{top}.no_grad" in program.lexicon.symbols
-
-
 def _kept(program: Program, way: tuple[tuple[int, int], ...]) -> Evidence | None:
     """Follow the result up the calls of `way` (innermost last): the place where its graph is kept, or None."""
     for number, at in reversed(way):
         fact = program.tree.functions[number].fact
-        flow = reach(fact, [at], cut=lambda c, n=number: _cuts(program, n, c))  # type: ignore[misc]
+        flow = reach(fact, [at], cut=lambda c, n=number: cuts(program, n, c))  # type: ignore[misc]
         sink = _sink(program, number, at, flow, local=(number, at) == way[0])
         if sink is not None:
             return sink
@@ -256,17 +186,6 @@ def _kept(program: Program, way: tuple[tuple[int, int], ...]) -> Evidence | None
         if (number, at) == way[0]:
             return program.place(number, flow.returned[0], "its result leaves the sampling function with the graph on it", "because")
     return None
-
-
-def _cuts(program: Program, number: int, at: int) -> bool:
-    call = program.call(number, at)
-    last = call.name.rpartition(".")[2]
-    return (
-        call.name in program.words["numbers"]
-        or last in program.words["cuts"]
-        or program.role(number, at) == "grad.cut"
-        or program.role(number, at).startswith("log.")
-    )
 
 
 def _sink(program: Program, number: int, start: int, flow: Reached, *, local: bool) -> Evidence | None:

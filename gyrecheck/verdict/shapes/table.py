@@ -29,6 +29,7 @@ from gyrecheck.verdict.shapes.standalone import standalone
 from gyrecheck.verdict.shapes.step_order import step_order
 from gyrecheck.verdict.shapes.suspect import Suspect
 from gyrecheck.verdict.shapes.swallowed import swallowed
+from gyrecheck.verdict.shapes.target_gradient import target_gradient
 from gyrecheck.verdict.shapes.version_apart import version_apart
 from gyrecheck.verdict.shapes.version_tag import version_tag
 
@@ -45,6 +46,7 @@ SHAPES: tuple[Shape, ...] = (
     remade,
     optimizer_reach,
     empty_update,
+    target_gradient,
     schedule,
     shared_model,
     same_object,
