@@ -113,9 +113,29 @@ class Program:
         found = self.calls.roles[number]
         if not found:  # nine functions of ten
             return []
-        return [
-            (r.call, r.role) for r in found if r.role in roles and (hints or r.confidence is not Confidence.HINT)
-        ]  # fmt: skip
+        return [(r.call, r.role) for r in found if r.role in roles and (hints or r.confidence is not Confidence.HINT)]
+
+    def doing(self, *roles: str, hints: bool = False) -> list[int]:
+        """The functions that have one of the roles by themselves, in order."""
+        index = self._hinted if hints else self._sure
+        if len(roles) == 1:
+            return index.get(roles[0], [])
+        return sorted({number for role in roles for number in index.get(role, ())})
+
+    @cached_property
+    def _sure(self) -> dict[str, list[int]]:
+        return self._by_role(hints=False)
+
+    @cached_property
+    def _hinted(self) -> dict[str, list[int]]:
+        return self._by_role(hints=True)
+
+    def _by_role(self, *, hints: bool) -> dict[str, list[int]]:
+        out: dict[str, list[int]] = {}
+        for number, found in enumerate(self.calls.roles):
+            for role in {r.role for r in found if hints or r.confidence is not Confidence.HINT} if found else ():
+                out.setdefault(role, []).append(number)
+        return out
 
     def has(self, number: int, *roles: str, full: bool = False) -> str:
         """The nearest of the roles that a function surely has by itself or through calls, or empty."""
