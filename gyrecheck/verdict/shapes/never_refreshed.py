@@ -14,14 +14,15 @@ _LETS_GO = frozenset({"clear", "pop", "popleft", "reset", "remove", "empty", "fl
 
 def never_refreshed(program: Program, layout: Layout) -> Iterator[Suspect]:
     """Endless acting loops whose only load stands before them; lists filled by sampling, given whole to training, never emptied."""
-    publishing = {
-        m for group in layout.groups for m in group.modules
-        if any(program.own(fn.number, "weights.publish", hints=True) or _gives_weights(program, fn.number)
-               for other in group.modules for fn in program.tree.functions_of(other))
-    }  # fmt: skip
-    for fn in program.functions:
-        if fn.module in publishing:
-            yield from _once(program, fn.number)
+    acting = program.doing(*ACTING)
+    groups = {id(group): group for n in acting for group in (layout.of_module[program.functions[n].module],)}
+    publishing = {id(layout.of_module[program.functions[n].module]) for n in program.doing("weights.publish", hints=True)}
+    for key in groups.keys() - publishing:
+        if any(_gives_weights(program, fn.number) for m in groups[key].modules for fn in program.tree.functions_of(m)):
+            publishing.add(key)
+    for number in acting:
+        if id(layout.of_module[program.functions[number].module]) in publishing:
+            yield from _once(program, number)
     for cls in program.tree.classes:
         yield from _kept(program, cls.number)
 
@@ -52,7 +53,7 @@ def _once(program: Program, number: int) -> Iterator[Suspect]:
         inside = [e for e in program.calls.edges[number] if e.call >= 0 and program.within(number, fact.calls[e.call].block, loop)]
         if any("weights.load" in program.full.of[e.callee] for e in inside) or _may_refresh(program, number, loop):
             continue
-        if any(program.own(f.number, "weights.load") for f in program.functions if f.number != number):
+        if any(loader != number for loader in program.doing("weights.load")):
             return  # another function may load into the same object
         index, call = outside[-1]
         acting = fact.calls[at]

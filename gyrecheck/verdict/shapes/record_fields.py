@@ -159,6 +159,8 @@ def _said(ends: tuple[str, str], where: str) -> str:
 def _exchanged(program: Program, number: int) -> Iterator[Suspect]:
     fact = program.functions[number].fact
     for index, call in enumerate(fact.calls):
+        if len(call.keywords) < 2:
+            continue
         fields = {k.lower() for k, _ in call.keywords}
         if len(fields & _KNOWN) < 2 or call.name.rpartition(".")[2] in {"log", "info", "print", "debug", "update", "format"}:
             continue

@@ -18,7 +18,7 @@ def same_object(program: Program, _layout: Layout) -> Iterator[Suspect]:
     trained = _trained(program)
     for fn in program.functions:
         for bind in fn.fact.binds:
-            source = _second_name(program, fn.number, bind, trained)
+            source = _second_name(program, fn.number, bind, trained) if bind.form == "=" and not bind.op else ""
             if source and _used_apart(program, fn.number, bind, source):
                 yield at_bind(
                     fn.number, bind, "GYR109", f"`{bind.target}` is `{source}` itself, not a copy: it changes with every step",
@@ -30,7 +30,7 @@ def same_object(program: Program, _layout: Layout) -> Iterator[Suspect]:
 def _trained(program: Program) -> frozenset[str]:
     """The last names of what gives its parameters to an optimizer."""
     out = set()
-    for fn in program.functions:
+    for fn in (program.functions[n] for n in program.doing("optimizer.make")):
         for at, _ in program.own(fn.number, "optimizer.make"):
             for atoms in (*fn.fact.calls[at].args, *(v for _, v in fn.fact.calls[at].keywords)):
                 for atom in atoms:
@@ -41,7 +41,7 @@ def _trained(program: Program) -> frozenset[str]:
 
 def _second_name(program: Program, number: int, bind: Bind, trained: frozenset[str]) -> str:
     """The network that a binding names again as its target or old self, or empty."""
-    if bind.form != "=" or bind.op or len(bind.value) != 1:
+    if len(bind.value) != 1:
         return ""
     tail = bind.target.rpartition(".")[2].lower()
     words = tail.split("_")

@@ -65,7 +65,7 @@ def _atoms(calls: tuple[Call, ...], call: Call) -> Iterator[str]:
 
 def _unbounded(program: Program, layout: Layout) -> Iterator[Suspect]:
     """A queue or deque made without a size, filled by sampling code and emptied by training code."""
-    for fn in program.functions:
+    for fn in (program.functions[n] for n in program.doing("carrier.make", "buffer.make")):
         for bind in fn.fact.binds:
             made = next(
                 (a for a in bind.value if isinstance(a, int) and program.role(fn.number, a) in {"carrier.make", "buffer.make"}), None

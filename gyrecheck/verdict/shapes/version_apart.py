@@ -115,6 +115,8 @@ def _taken(program: Program, number: int) -> dict[str, int]:
     fact = program.tree.functions[number].fact
     gives = {at for at, _ in program.own(number, "carrier.read", "buffer.take")}
     out: dict[str, int] = {}
+    if not gives:
+        return out
     for _ in range(2):
         for bind in fact.binds:
             for atom in bind.value:
