@@ -7,7 +7,6 @@ pass midnight) cannot be read in parts: then there is no answer, and the caller 
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import pairwise
@@ -82,6 +81,8 @@ def tally_in_parts(log: OpenLog, ask: Ask, processes: int, tally: Tally, progres
 
 def _work(there: Connection, log: OpenLog, ask: Ask, span: tuple[int, int]) -> None:
     """One part, in a process of its own; any error is the caller's to meet again when it reads the log in one go."""
+    import signal
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answer: tuple[Tally, Seen, int, bool] | None = None
     with suppress(Exception):

@@ -11,12 +11,12 @@ from gyrecheck.model.errors import GyreError
 
 def write_stdout(text: str) -> None:
     """Text to standard output, in ASCII twins where the stream's encoding lacks a symbol; flushed, so that stderr follows it."""
-    from gyrecheck.report.style import ASCII_TWINS
-
     encoding = sys.stdout.encoding or "utf-8"
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
+        from gyrecheck.report.style import ASCII_TWINS
+
         text = text.translate(ASCII_TWINS).encode(encoding, "backslashreplace").decode(encoding)
     sys.stdout.write(text)
     sys.stdout.flush()

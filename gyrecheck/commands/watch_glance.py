@@ -5,6 +5,7 @@ It takes paths and the few options below; every other spelling is left to the fu
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 WORDS = frozenset({"--once", "--json", "--exit-zero", "-q", "--quiet"})
@@ -20,6 +21,7 @@ def glance(words: list[str]) -> int | None:
     targets = tuple(word for word in words if not word.startswith("-"))
     if not {"--once", "--json"} <= options <= WORDS or not targets:
         return None
+    gc.disable()  # what is made here lives to the end of one look
     from gyrecheck.commands.streams import write_stderr, write_stdout
     from gyrecheck.commands.watch_look import Look, report_now, runs_in
     from gyrecheck.model.finding import Severity

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from gyrecheck.model.fix import Fix
+if TYPE_CHECKING:
+    from gyrecheck.model.fix import Fix
 
 Scalar = str | int | float | bool | None
 
