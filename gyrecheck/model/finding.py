@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    from gyrecheck.model.fix import Fix
+from gyrecheck.model.fix import Fix  # kept findings are read back by their types: it must be there when they are
 
 Scalar = str | int | float | bool | None
 
