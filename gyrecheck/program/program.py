@@ -130,6 +130,18 @@ class Program:
     def _hinted(self) -> dict[str, list[int]]:
         return self._by_role(hints=True)
 
+    def calling(self, names: frozenset[str]) -> list[int]:
+        """The functions with a call whose last name is one of `names`, in order."""
+        return sorted({number for name in names for number in self._callers_of.get(name, ())})
+
+    @cached_property
+    def _callers_of(self) -> dict[str, list[int]]:
+        out: dict[str, list[int]] = {}
+        for fn in self.tree.functions:
+            for name in {call.name.rpartition(".")[2] for call in fn.fact.calls} if fn.fact.calls else ():
+                out.setdefault(name, []).append(fn.number)
+        return out
+
     def _by_role(self, *, hints: bool) -> dict[str, list[int]]:
         out: dict[str, list[int]] = {}
         for number, found in enumerate(self.calls.roles):

@@ -12,6 +12,8 @@ from gyrecheck.model.finding import Topology
 from gyrecheck.program.duties import Duty, duties
 from gyrecheck.program.program import ACTING, LEARNING, SAMPLING, TRAINING, Program
 
+HANDING = ("buffer.put", "buffer.take", "carrier.write", "carrier.read")
+
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -57,13 +59,8 @@ def layout(program: Program, declared: Topology | None = None) -> Layout:
         own = [d for m in sorted(modules) for d in by_module.get(m, ())]
         groups.append(_judge(program, modules, own, declared))
     sides: dict[str, set[int]] = {"s": set(), "t": set(), "h": set()}
-    for fn in program.functions:
-        if program.own(fn.number, *SAMPLING):
-            sides["s"].add(fn.module)
-        if program.own(fn.number, *TRAINING):
-            sides["t"].add(fn.module)
-        if program.own(fn.number, "buffer.put", "buffer.take", "carrier.write", "carrier.read"):
-            sides["h"].add(fn.module)
+    for side, roles in (("s", SAMPLING), ("t", TRAINING), ("h", HANDING)):
+        sides[side].update(program.functions[n].module for n in program.doing(*roles))
     table = {m: g for g in groups for m in g.modules}
     return Layout(
         tuple(groups), table, tuple(found), frozenset(sides["s"]), frozenset(sides["t"]), frozenset(sides["h"]), declared is not None
@@ -119,7 +116,7 @@ def _judge(program: Program, modules: frozenset[int], own: list[Duty], declared:
         )
     if drivers:
         first = min(drivers, key=lambda d: (not _is_root(program, d.function), d.function))
-        carrier = any(program.own(fn.number, "carrier.write", "carrier.make") for m in modules for fn in program.tree.functions_of(m))
+        carrier = any(program.tree.functions[n].module in modules for n in program.doing("carrier.write", "carrier.make"))
         kind = Topology.COLOCATED if carrier else Topology.SYNCHRONOUS
         reason = f"{program.name(first.function)} calls both sides in turn" + (", a carrier lies between" if carrier else "")
         return Group(modules, declared or kind, reason, first.function, _meeting(program, first.function))
@@ -167,10 +164,11 @@ def _meeting(program: Program, number: int) -> tuple[tuple[int, int], ...]:
 
 def _at_once(program: Program, modules: frozenset[int]) -> bool:
     """A function starts one side as a thread or process and then calls the other side itself."""
-    for fn in (f for m in modules for f in program.tree.functions_of(m)):
-        starts = {at for at, _ in program.own(fn.number, "thread.start", hints=True)}
-        if not starts:
+    for number in program.doing("thread.start", hints=True):
+        fn = program.tree.functions[number]
+        if fn.module not in modules:
             continue
+        starts = {at for at, _ in program.own(number, "thread.start", hints=True)}
         edges = program.calls.edges[fn.number]
         away = {e.callee for e in edges if e.call in starts and e.kind == "passed"}
         here = {e.callee for e in edges if e.kind == "call" and e.call > min(starts)}
@@ -184,15 +182,16 @@ def _at_once(program: Program, modules: frozenset[int]) -> bool:
 def _started(program: Program, modules: frozenset[int]) -> dict[str, list[int]]:
     """Functions that run as a thread, process or script of their own, by the one side they reach."""
     entries: set[int] = set()
-    for fn in (f for m in modules for f in program.tree.functions_of(m)):
-        starts = {at for at, _ in program.own(fn.number, "thread.start", hints=True)}
-        entries.update(e.callee for e in program.calls.edges[fn.number] if e.call in starts and e.kind == "passed")
-        if fn.fact.name == "<module>":
-            entries.update(
-                e.callee for e in program.calls.edges[fn.number]
-                if e.call >= 0 and any(fn.fact.blocks[b].kind == "main" for b in program.blocks_up(fn.number,
-                program.call(fn.number, e.call).block))
-            )  # fmt: skip
+    for number in program.doing("thread.start", hints=True):
+        if program.tree.functions[number].module in modules:
+            starts = {at for at, _ in program.own(number, "thread.start", hints=True)}
+            entries.update(e.callee for e in program.calls.edges[number] if e.call in starts and e.kind == "passed")
+    for body in (program.tree.first_function[m] for m in modules):
+        blocks = program.tree.functions[body].fact.blocks
+        entries.update(
+            e.callee for e in program.calls.edges[body]
+            if e.call >= 0 and any(blocks[b].kind == "main" for b in program.blocks_up(body, program.call(body, e.call).block))
+        )  # fmt: skip
     out: dict[str, list[int]] = {"sampling": [], "training": []}
     for entry in entries:
         acts, learns = program.has(entry, *ACTING, full=True), program.has(entry, *LEARNING, full=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gyrecheck.model.facts import Atoms, Bind, Call, Function
-from gyrecheck.program.flow import reach
+from gyrecheck.program.flow import prefixes, reach
 from gyrecheck.program.program import Program, readable
 from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes.steps import BACK, STEP
@@ -14,14 +14,15 @@ from gyrecheck.verdict.shapes.suspect import Suspect, at_call
 _CLIPS = frozenset({"clamp", "clip", "clamp_", "clip_", "round", "minimum", "maximum"})
 _KEEPS = frozenset({"append", "add", "put", "push", "store", "insert", "put_nowait", "add_transition", "record"})
 
+_LOGPROB = frozenset({"log_prob"})
+
 
 def logprob_source(program: Program, _layout: Layout) -> Iterator[Suspect]:
     """Old log-probs taken from the policy that is being trained, and actions changed between their log-prob and the record."""
-    for fn in program.functions:
-        if fn.fact.name.startswith("test"):
-            continue
-        yield from _recomputed(program, fn.number)
-        yield from _changed(program, fn.number)
+    for question, numbers in ((_recomputed, program.doing(BACK)), (_changed, program.calling(_LOGPROB))):
+        for number in numbers:
+            if not program.functions[number].fact.name.startswith("test"):
+                yield from question(program, number)
 
 
 # ---- GYR407
@@ -94,7 +95,7 @@ def _changed(program: Program, number: int) -> Iterator[Suspect]:
         action = call.args[0][0]
         if not isinstance(action, str) or action.startswith("="):
             continue
-        clip = next((b for b in fact.binds if b.order > call.order and _clips(fact, b, action)), None)
+        clip = next((b for b in fact.binds if b.order > call.order and (_clips(fact, b, action) or _replaces(fact, b, action))), None)
         if clip is None or program.loop_of(number, clip.block) != program.loop_of(number, call.block):
             continue
         flow = reach(fact, [at])
@@ -107,7 +108,7 @@ def _changed(program: Program, number: int) -> Iterator[Suspect]:
             whole = action in paths and action != clip.target
             if keeps_logp and clip.target in paths and not whole:
                 yield at_call(
-                    program, number, index, "GYR315", f"`{readable(store)}` stores `{clip.target}` after clipping, with the log-prob of the "
+                    program, number, index, "GYR315", f"`{readable(store)}` stores `{clip.target}` after it was changed, with the log-prob of the "
                         "action before: the trainer's ratio is off",
                     evidence=(program.place(number, call.line, "the log-prob is of this action", "because", call.column + 1),
                               program.place(number, clip.line, "the action is changed here", "because", clip.column + 1)),
@@ -131,6 +132,22 @@ def _clips(fact: Function, bind: Bind, action: str) -> bool:
             ):
                 return any(_clips(fact, bind._replace(value=(a,)), action) for a in call.receiver if isinstance(a, int))
     return False
+
+
+def _replaces(fact: Function, bind: Bind, action: str) -> bool:
+    """The action's own name is bound to something that is not made of it: another draw, a random or a scripted one."""
+    if bind.target != action or bind.form == "+=" or not bind.value or bind.form in {"for", "with", "except", "del"}:
+        return False
+    return not any(action in _read(fact, atom) for atom in bind.value)
+
+
+def _read(fact: Function, atom: str | int) -> set[str]:
+    """Every path that goes into an atom."""
+    if isinstance(atom, str):
+        return set(prefixes(atom))
+    call = fact.calls[atom]
+    inner = (*call.receiver, *(a for arg in call.args for a in arg), *(a for _, v in call.keywords for a in v))
+    return set(prefixes(call.name)).union(*(_read(fact, a) for a in inner)) if inner else set(prefixes(call.name))
 
 
 def _paths(fact: Function, index: int) -> set[str]:

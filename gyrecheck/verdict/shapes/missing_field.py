@@ -37,14 +37,18 @@ _CORE = frozenset(
 )
 
 
+_READS = frozenset({"get", "setdefault", "pop", "getattr"})
+
+
 def missing_field(program: Program, _layout: Layout) -> Iterator[Suspect]:
     """Every place where a field that is not there gets a value."""
+    for number in program.calling(_READS):
+        if "evaluation" not in program.region(number):
+            yield from _gets(program, number)
     for fn in program.functions:
-        if "evaluation" in program.region(fn.number) or (not fn.fact.calls and not fn.fact.binds):
-            continue
-        yield from _gets(program, fn.number)
-        yield from _branches(program, fn.number)
-        yield from _either(program, fn.number)
+        if fn.fact.binds and "evaluation" not in program.region(fn.number):
+            yield from _branches(program, fn.number)
+            yield from _either(program, fn.number)
 
 
 def _gets(program: Program, number: int) -> Iterator[Suspect]:
@@ -103,9 +107,11 @@ def _branches(program: Program, number: int) -> Iterator[Suspect]:
     """`if key not in record: record[key] = zeros`, and the handler of a KeyError that fills."""
     fact = program.tree.functions[number].fact
     for bind in fact.binds:
+        if bind.form != "=" or not bind.value:
+            continue
         leaf = _leaf(bind.target)
         field = program.words.field(leaf)
-        if field not in _CORE or bind.form != "=" or not bind.value:
+        if field not in _CORE:
             continue
         made = _made_up(program, number, bind.value)
         if made is None:

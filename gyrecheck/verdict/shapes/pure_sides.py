@@ -44,6 +44,8 @@ def _batching(program: Program) -> frozenset[int]:
     out = set()
     for fn in program.functions:
         for call in fn.fact.calls:
+            if not call.keywords:
+                continue
             for atoms in (v for k, v in call.keywords if k in {"collate_fn", "worker_init_fn", "data_collator", "collator"}):
                 for atom in atoms:
                     found = program.resolver.atom(fn.number, atom)

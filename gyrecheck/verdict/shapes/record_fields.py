@@ -17,10 +17,11 @@ _REWARDS = frozenset({"reward", "rewards", "rew", "rews"})
 
 def record_fields(program: Program, _layout: Layout) -> Iterator[Suspect]:
     """Merged end flags that are stored, and rewards stored as returns or the reverse."""
+    for number in program.doing("env.step"):
+        cls = program.functions[number].cls
+        if not (cls >= 0 and program.calls.class_kind(cls) == "env") and "evaluation" not in program.region(number):
+            yield from _merged(program, number)
     for fn in program.functions:
-        env = fn.cls >= 0 and program.calls.class_kind(fn.cls) == "env"
-        if not env and "evaluation" not in program.region(fn.number):
-            yield from _merged(program, fn.number)
         yield from _exchanged(program, fn.number)
 
 

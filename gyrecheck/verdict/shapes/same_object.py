@@ -16,9 +16,17 @@ _REBOUND = frozenset({"to", "cuda", "cpu", "eval", "train", "requires_grad_"})
 def same_object(program: Program, _layout: Layout) -> Iterator[Suspect]:
     """Bindings that give a second name to the network that is trained, and live weights put into a queue of the same process."""
     trained = _trained(program)
+    copies = program.words["copies_of_policy"]
+    named: dict[str, bool] = {}
     for fn in program.functions:
         for bind in fn.fact.binds:
-            source = _second_name(program, fn.number, bind, trained) if bind.form == "=" and not bind.op else ""
+            if bind.op or bind.form != "=":
+                continue
+            said = named.get(bind.target)
+            if said is None:
+                tail = bind.target.rpartition(".")[2].lower()
+                named[bind.target] = said = tail in copies or not copies.isdisjoint(tail.split("_"))
+            source = _second_name(program, fn.number, bind, trained) if said else ""
             if source and _used_apart(program, fn.number, bind, source):
                 yield at_bind(
                     fn.number, bind, "GYR109", f"`{bind.target}` is `{source}` itself, not a copy: it changes with every step",
@@ -42,10 +50,6 @@ def _trained(program: Program) -> frozenset[str]:
 def _second_name(program: Program, number: int, bind: Bind, trained: frozenset[str]) -> str:
     """The network that a binding names again as its target or old self, or empty."""
     if len(bind.value) != 1:
-        return ""
-    tail = bind.target.rpartition(".")[2].lower()
-    words = tail.split("_")
-    if not program.words["copies_of_policy"] & {*words, tail}:
         return ""
     fact = program.tree.functions[number].fact
     atom = bind.value[0]

@@ -23,7 +23,15 @@ def shared_model(program: Program, layout: Layout) -> Iterator[Suspect]:
 
 def _globals(program: Program, sides: dict[int, str]) -> Iterator[Suspect]:
     importers = _importers(program)
-    for module in range(len(program.tree.modules)):
+    kinds = [set[str]() for _ in program.tree.modules]
+    for number, duty in sides.items():
+        kinds[program.functions[number].module].add(duty)
+    seen_by: dict[int, set[int]] = {}
+    for (target, _), modules in importers.items():
+        seen_by.setdefault(target, set()).update(modules)
+    for module, own in enumerate(kinds):
+        if not own.union(*(kinds[m] for m in seen_by.get(module, ()))) >= {"sampler", "trainer"}:
+            continue
         body = program.tree.first_function[module]
         names = program.tree.names(body)
         for name, binds in names.binds.items():
@@ -129,10 +137,8 @@ def _locked(program: Program, number: int) -> bool:
 
 def _threads(program: Program) -> Iterator[Suspect]:
     """One model given to two parts that run at once, one of which trains it while the other acts with it."""
-    for fn in program.functions:
+    for fn in (program.functions[n] for n in program.doing("thread.start", hints=True)):
         starts = {at for at, _ in program.own(fn.number, "thread.start", hints=True)}
-        if not starts:
-            continue
         parts = [
             (e.call, e.callee)
             for e in program.calls.edges[fn.number]

@@ -25,9 +25,14 @@ def version_apart(program: Program, _layout: Layout) -> Iterator[Suspect]:
         if fn.fact.name.startswith("test"):
             continue
         yield from _read_late(program, fn.number)
-        yield from _put_on_by_reader(program, fn.number)
-        yield from _sent_early(program, fn.number)
-        yield from _announced(program, fn.number)
+    for questions, numbers in (
+        (_put_on_by_reader, program.doing("carrier.read", "buffer.take")),
+        (_sent_early, program.doing(BACK)),
+        (_announced, program.calling(_SAVES)),
+    ):
+        for number in numbers:
+            if not program.functions[number].fact.name.startswith("test"):
+                yield from questions(program, number)
 
 
 def _is_label(program: Program, path: object) -> bool:
@@ -46,7 +51,7 @@ def _read_late(program: Program, number: int) -> Iterator[Suspect]:
         return
     waits = [
         (b, a) for b in fact.binds if b.op == "await" or b.form.partition("/")[2]
-        for a in b.value if isinstance(a, int) and program.role(number, a) in {"policy.generate", "rollout.run"}
+        for a in b.value if isinstance(a, int) and (program.role(number, a) in {"policy.generate", "rollout.run"} or _told_by(program, fact, b, a))
     ]  # fmt: skip
     if not waits:
         return
@@ -68,6 +73,19 @@ def _read_late(program: Program, number: int) -> Iterator[Suspect]:
                 yield at_bind(number, at, "GYR414", words, evidence=(awaited,), hint=hint, side="sampling", key=path)
             return
         del line
+
+
+def _told_by(program: Program, fact: Function, bind: Bind, at: int) -> bool:
+    """The awaited answer is asked for tokens or log-probs that go into a record together with a version read from somewhere else."""
+    if bind.op != "await" or fact.calls[at].name.startswith("asyncio.") or not program.words.has("completions", fact.calls[at].name):
+        return False
+    for call in fact.calls:
+        if call.order < bind.order:
+            continue
+        given = [a for arg in (*call.args, *(v for _, v in call.keywords)) for a in arg if isinstance(a, str)]
+        if any(a.split(".")[0].split("[")[0] == bind.target for a in given) and any(_is_label(program, a) for a in given):
+            return True
+    return False
 
 
 def _reads(program: Program, fact: Function, results: set[str]) -> Iterator[tuple[int, int, str, int | Bind]]:

@@ -12,11 +12,14 @@ from gyrecheck.verdict.shapes.suspect import Suspect, at_bind, at_call
 
 _SAID = ("reward", "action", "tokens", "logprob", "advantage", "value", "obs")
 
+_DUMPS = frozenset({"dump", "dumps", "save", "savez", "savez_compressed"})
+
 
 def version_tag(program: Program, layout: Layout) -> Iterator[Suspect]:
     """Records handed over without a version, and versions raised before or without a load."""
+    for number in sorted({*program.doing("carrier.write"), *program.calling(_DUMPS)}):
+        yield from _untagged(program, layout, number)
     for fn in program.functions:
-        yield from _untagged(program, layout, fn.number)
         yield from _early(program, fn.number)
 
 
