@@ -36,7 +36,7 @@ class ProcessCounts:
 
     def calls(self, letter: str, *, marked: bool | None = None) -> int:
         """Sample (`S`) or update (`T`) calls; `marked` takes only the project's own marks, or only what the hook found itself."""
-        found = sum(s.calls for s in self.sites if s.entry and s.letter == letter and (marked is None or (s.role == "marked") is marked))
+        found = sum([s.calls for s in self.sites if s.letter == letter and s.entry and (marked is None or (s.role == "marked") is marked)])
         spare = self.cells.get("sample_calls" if letter == "S" else "update_calls", 0)
         return found + (0 if marked else spare)
 

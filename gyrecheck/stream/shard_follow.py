@@ -7,8 +7,11 @@ file that somebody cuts short would end a reader that maps it.
 from __future__ import annotations
 
 import os
+import struct
+import sys
 import time
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from gyrecheck.model import shard_layout as layout
@@ -18,9 +21,12 @@ from gyrecheck.stream.shards import PROCESSES, event_lines, read_shard
 
 TABLE = "hooks.json"
 OUTPUTS = ("stdout.log", "stderr.log")
-_CELLS = len(layout.CELLS)
-_SEQUENCE = layout.INDEX["sequence"]
+_CELLS = struct.Struct(f"={len(layout.CELLS)}q")
+_SEQUENCE = 8 * layout.INDEX["sequence"] + (0 if sys.byteorder == "little" else 7)
+"""The byte that says whether the ledger's cells are being written: their sequence is odd then."""
 _ROWS = layout.SITES_AT - layout.CELLS_AT
+_Site = tuple[str, str, str, bool]
+"""Letter (empty where the row's name is none), role, label, whether it is an entry."""
 _PATIENCE = 2
 """Looks that find one set of totals half written before it is taken as it stands: its writer was killed."""
 
@@ -37,33 +43,44 @@ class _Shard:
     counts: ProcessCounts
     changed: float
     raw: bytes = b""
-    sites: list[tuple[bool, str, str, str] | None] = field(default_factory=list)
+    sites: list[_Site | None] = field(default_factory=list)
+    size: int = _ROWS + layout.SITE.size
+    """Bytes that a look reads: the cells, the known rows and one more."""
     torn: int = 0
+    descriptor: int = -1
+    """Kept open where the process may have that many: a shard's name is its own for ever."""
 
-    def see(self, raw: bytes, cells: dict[str, int]) -> None:
+    def see(self, raw: bytes) -> None:
         """Take what was read; a row's name is whole once its count has left 0."""
-        rows, size = memoryview(raw)[_ROWS:], layout.SITE.size
+        old = self.counts
+        cells = old.cells
+        if raw[: _CELLS.size] != self.raw[: _CELLS.size]:
+            cells = dict(zip(layout.CELLS, _CELLS.unpack_from(raw)))  # noqa: B905 - both as long as the layout says
+        size, sites = layout.SITE.size, self.sites
+        for at in range(_ROWS + size * len(sites) + 8, len(raw), size):  # the first byte of each further row's name
+            if not raw[at]:
+                break
+            sites.append(None)
         found = []
-        for at in range(len(rows) // size):
-            row = rows[at * size : (at + 1) * size]
-            if at == len(self.sites):
-                if not row[8]:
-                    break
-                self.sites.append(None)
-            calls = int.from_bytes(row[:8], "little", signed=True)
+        for at, calls in enumerate(_calls(len(sites)).unpack_from(raw, _ROWS)):
             if not calls:
                 continue
-            words = self.sites[at]
-            if words is None:
-                parts = bytes(row[8:]).split(b"\0", 1)[0].decode("utf-8", "replace").split(" ", 3)
-                words = self.sites[at] = (parts[0] == "E", parts[1], parts[2], parts[3]) if len(parts) == 4 else (False, "", "", "")
-            if words[1]:
-                found.append(SiteCount(words[1], words[2], words[3], calls, words[0]))
-        self.raw = raw[: _ROWS + size * min(layout.SITE_ROOM, len(self.sites) + 1)]
-        old = self.counts
+            site = sites[at]
+            if site is None:
+                site = sites[at] = _named(raw[_ROWS + size * at + 8 : _ROWS + size * (at + 1)])
+            if site[0]:
+                found.append(SiteCount(site[0], site[1], site[2], calls, site[3]))
+        self.size = _ROWS + size * min(layout.SITE_ROOM, len(sites) + 1)
+        self.raw = raw[: self.size]
         self.counts = ProcessCounts(
             old.path, old.pid, old.parent, old.host, old.run_id, old.line, old.python, old.start, cells, tuple(found)
         )  # fmt: skip
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
 
 
 @dataclass(slots=True)
@@ -79,6 +96,7 @@ class FollowedShards:
     _lines: dict[str, list[tuple[bytes, int]]] = field(default_factory=dict)
     _reached: list[int] = field(default_factory=list)
     _torn: list[str] = field(default_factory=list)
+    _kept: int = 0
 
     def poll(self) -> tuple[HookedRun | None, bool]:
         """The run as it is now, and whether anything changed since the last look; None when nothing there was written by the hook."""
@@ -106,35 +124,50 @@ class FollowedShards:
         return time.monotonic() - known.changed if known else 0.0
 
     def close(self) -> None:
-        """Close the event files."""
+        """Close every file."""
         for file in self._logs.values():
             file.close()
+        for shard in self._shards.values():
+            shard.close()
+        self._kept = 0
 
     def _look(self, name: str) -> bool:
-        path = f"{self.folder}/{name}"
         known = self._shards.get(name)
         try:
             if known is None:
-                return self._first(name, path)
-            raw = _part(path, len(known.sites) + 1)
+                return self._first(name)
+            raw = self._part(known, known.size)
             if raw == known.raw or len(raw) < _ROWS:
                 return False
             if raw[-layout.SITE.size + 8 : -layout.SITE.size + 9] > b"\0":
-                raw = _part(path, layout.SITE_ROOM)  # rows came: how many is seen only in the whole
+                raw = self._part(known, layout.SIZE)  # rows came: how many is seen only in the whole
         except (OSError, ValueError) as error:
             news = self._bad.get(name) != str(error)
             self._bad[name] = str(error)
             return news
-        values = memoryview(raw)[: 8 * _CELLS].cast("q")
-        if values[_SEQUENCE] % 2 and known.torn < _PATIENCE:  # a set of ledger totals is being written: the next look has it whole
+        if raw[_SEQUENCE] % 2 and known.torn < _PATIENCE:  # a set of ledger totals is being written: the next look has it whole
             known.torn += 1
             return False
         known.torn, known.changed = 0, time.monotonic()
-        known.see(raw, dict(zip(layout.CELLS, values, strict=False)))
+        known.see(raw)
         return True
 
-    def _first(self, name: str, path: str) -> bool:
-        counts = read_shard(Path(path))
+    def _part(self, shard: _Shard, size: int) -> bytes:
+        """So many bytes from the cells on."""
+        if shard.descriptor >= 0:
+            return os.pread(shard.descriptor, size, layout.CELLS_AT)
+        descriptor = os.open(shard.counts.path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        if self._kept < _keepable():
+            self._kept += 1
+            shard.descriptor = descriptor
+            return os.pread(descriptor, size, layout.CELLS_AT)
+        try:
+            return os.pread(descriptor, size, layout.CELLS_AT)
+        finally:
+            os.close(descriptor)
+
+    def _first(self, name: str) -> bool:
+        counts = read_shard(Path(f"{self.folder}/{name}"))
         self._shards[name] = _Shard(counts, time.monotonic())
         self._bad.pop(name, None)
         for line, number in self._lines.pop(_stem(name), ()):  # events that were there before the shard told their pid
@@ -174,13 +207,25 @@ class FollowedShards:
         )
 
 
-def _part(path: str, rows: int) -> bytes:
-    """The cells and the first `rows` rows."""
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+@cache
+def _calls(rows: int) -> struct.Struct:
+    """The counts of so many rows."""
+    return struct.Struct("=" + f"q{layout.SITE.size - 8}x" * rows)
+
+
+def _named(raw: bytes) -> _Site:
+    parts = raw.split(b"\0", 1)[0].decode("utf-8", "replace").split(" ", 3)
+    return (parts[1], parts[2], parts[3], parts[0] == "E") if len(parts) == 4 else ("", "", "", False)
+
+
+@cache
+def _keepable() -> int:
+    """How many shards may stay open: half of what the process may have."""
     try:
-        return os.pread(descriptor, _ROWS + layout.SITE.size * min(layout.SITE_ROOM, rows), layout.CELLS_AT)
-    finally:
-        os.close(descriptor)
+        import resource
+    except ModuleNotFoundError:  # no such limit is told on this system
+        return 64
+    return min(1024, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
 
 
 def _stem(name: str) -> str:
