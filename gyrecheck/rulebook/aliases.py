@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -61,6 +61,21 @@ class Drops:
 
 
 @dataclass(frozen=True, slots=True)
+class Family:
+    """Names made of known words in any order: one word of each `need`, and none outside `need`, `may`, nouns and fillers.
+
+    `noun`: a noun must stand beside it. `config`: only on a line that states settings.
+    """
+
+    term: str
+    need: tuple[tuple[str, ...], ...]
+    may: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
+    noun: bool = False
+    config: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class GenericRules:
     """The file as it stands."""
 
@@ -77,11 +92,19 @@ class GenericRules:
     weak: WeakNames
     drops: Drops
     versions: VersionNames = VersionNames()
+    words: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Word lists that families name as `@list`."""
+    families: tuple[Family, ...] = ()
 
     def problems(self) -> tuple[str, ...]:
-        """Terms that do not exist."""
+        """Terms and word lists that do not exist."""
         known = load_terms().terms
-        return tuple(f"`names.{term}` is no term" for term in self.names if term not in known)
+        lists = {word for one in self.families for part in (*one.need, one.may, one.never) for word in part if word[:1] == "@"}
+        return (
+            *(f"`names.{term}` is no term" for term in self.names if term not in known),
+            *(f"`families`: `{one.term}` is no term" for one in self.families if one.term not in known),
+            *(f"`families`: no list `words.{word[1:]}`" for word in sorted(lists) if word[1:] not in self.words),
+        )
 
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|@")
@@ -110,6 +133,15 @@ class Aliases:
         self._weak_words = frozenset(rules.weak.words)
         self._verbs = {tuple(verb.split()) for verb in rules.drops.verbs}
         self._stale = {tuple(word.split()) for word in rules.drops.stale_words}
+        nouns = frozenset(rules.nouns)
+        self._families = tuple(
+            (
+                one,
+                tuple(self._listed(part) for part in one.need),
+                (self._listed(one.may) | self._filler | self._total | nouns) - self._listed(one.never),
+            )
+            for one in rules.families
+        )
         every = [*self._exact, *self._weak, *self._verbs]
         common = Counter(word for words in every for word in words)
         loose = self._weak_words | {w for words, term in self._exact.items() if term == "done" for w in words}
@@ -118,6 +150,9 @@ class Aliases:
             kept = frozenset(words) - self._filler - self._total
             if kept and not (len(kept) == 1 and kept <= loose):
                 needed.setdefault(min(kept, key=lambda w: (common[w], w)), set()).add(kept)
+        for _, need, _ in self._families:
+            for word in min(need, key=len):
+                needed.setdefault(word, set()).add(frozenset((word,)))
         self.needed = {word: tuple(sets) for word, sets in needed.items()}
         """By the rarest word of a name, the words that a line must hold for that name; a line that holds none of them gives nothing, ..."""
         self.loose_words = frozenset(loose)
@@ -170,7 +205,9 @@ class Aliases:
             stream = min(apart)
         term, reason = self._exact.get(words, ""), ""
         if not term and ("per" in words or words[0] in self.rules.not_counted):
-            return None
+            term = self._family(words, has_noun=has_noun, config=config, first=words[0])
+            if not term:
+                return None
         bare = [w for w in words if w not in nouns and w not in self._filler and w not in self._total and w not in self._qualifiers]
         full = [w for w in words if w not in self._filler and w not in self._total]
         if not term:
@@ -184,6 +221,8 @@ class Aliases:
         if not term and (short := tuple(w for w in bare if w not in self._step)) and len(short) < len(bare):
             term = self._exact.get(short, "") or self._lean.get(short, "")
             counting = "no" if term else counting
+        if not term:
+            term = self._family(words, has_noun=has_noun, config=config)
         if term == "left" and config and words[-1] in {"size", "max", "limit"}:
             term = "capacity"
         if config and (term in {"sampled", "step"} or not term) and words[0] in {"total", "max"} and has_noun and len(words) <= 3:
@@ -199,6 +238,19 @@ class Aliases:
         return Key(
             name, term, unit, "yes" if kind in {"level", "axis"} else counting, reason, term == "dropped_other", "", stream, sure=False
         )
+
+    def _listed(self, words: tuple[str, ...]) -> frozenset[str]:
+        return frozenset(w for word in words for w in (self.rules.words[word[1:]] if word[:1] == "@" else (word,)))
+
+    def _family(self, words: tuple[str, ...], *, has_noun: bool, config: bool, first: str = "") -> str:
+        """The term of the first family that holds all the words (and needs the word `first`); empty for none."""
+        said = frozenset(words)
+        for one, need, allowed in self._families:
+            if (one.noun and not has_noun) or (one.config and not config) or (first and not any(first in part for part in need)):
+                continue
+            if all(part & said for part in need) and said <= allowed.union(*need):
+                return one.term
+        return ""
 
     def _dropped(self, words: tuple[str, ...]) -> tuple[str, str]:
         """Term and reason of a way out; empty when it is none."""

@@ -19,6 +19,8 @@ class Thresholds:
     filter_all: float
     drops_high: float
     drops_least: int
+    repeat_readings: int
+    repeat_share: float
     reward_saturated: float
     good_rows: int
     mid_run: float

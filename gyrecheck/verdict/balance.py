@@ -75,7 +75,7 @@ def _rows(account: Account, snapshot: Snapshot, *, flight: bool) -> list[tuple[i
     rows = [(order, sum(c[at] for c in columns[0]) - sum(c[at] for c in columns[1])) for at, order in enumerate(orders)]
     if rows and extra:
         rows[-1] = (rows[-1][0], rows[-1][1] - extra)
-    if rows and rows[0][1] < 0 and account.left is not None and not any(f.cumulative for f in [*plus, *uses]):
+    if plus and rows and rows[0][1] < 0 and account.left is not None and not any(f.cumulative for f in [*plus, *uses]):
         carried = rows[0][1]  # a log that begins in the middle: what lay there at its first line came from before
         if account.left.at(rows[0][0]):
             rows = [(order, r - carried) for order, r in rows]

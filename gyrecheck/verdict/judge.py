@@ -21,6 +21,7 @@ from gyrecheck.verdict.gap import judge_gap
 from gyrecheck.verdict.meant import as_meant
 from gyrecheck.verdict.processes import Layout, judge_processes, layout
 from gyrecheck.verdict.ratio import judge_ratio
+from gyrecheck.verdict.repeats import judge_repeats
 from gyrecheck.verdict.resume import judge_resume, runs_in_log
 from gyrecheck.verdict.ruling import Docket, Rules
 from gyrecheck.verdict.settings import judge_settings
@@ -28,6 +29,7 @@ from gyrecheck.verdict.signal import judge_signal
 from gyrecheck.verdict.staleness import judge_staleness
 from gyrecheck.verdict.standstill import judge_standstill
 from gyrecheck.verdict.syncs import judge_syncs
+from gyrecheck.verdict.unmoved import judge_unmoved
 from gyrecheck.verdict.versions import judge_versions
 from gyrecheck.verdict.view import View, view
 from gyrecheck.verdict.waiting import judge_waiting
@@ -68,6 +70,7 @@ def judge(
     judge_settings(run, docket)
     judge_consumption(run, docket)
     judge_resume(run, docket)
+    judge_repeats(run, docket)
     judge_staleness(run, docket)
     judge_versions(run, docket)
     judge_syncs(run, docket)
@@ -75,6 +78,7 @@ def judge(
     judge_ratio(run, docket)
     judge_gap(run, docket)
     judge_signal(run, docket)
+    judge_unmoved(run, docket)
     judge_finite(run, docket)
     judge_cadence(run, docket)
     judge_waiting(run, docket)
@@ -82,10 +86,27 @@ def judge(
     judge_processes(run, docket)
     judge_diagnosis(run, load_ladders()["nothing_trains"], docket)
     if not docket.verdicts and chosen is None:
-        known = ", ".join(dict.fromkeys(s.name for s in snapshot.series)) or "nothing"
-        what = f"nothing to judge: the log tells {known[:200]}, and no two numbers that belong together"
-        hint = "name the counters with --map sampled_total=KEY --map taken=KEY, or log them"
-        docket.add("GYR507", State.UNDECIDED, what, quantity="terms", value=None, hint=hint, at_most=Severity.WARNING)
+        _nothing_to_judge(snapshot, docket)
     verdicts = sorted(docket.verdicts, key=lambda v: (_ORDER[v.state], -v.severity.rank if v.state is not State.HOLDS else 0))
     notes = (*(note for account in accounts[:1] for note in account.notes), *runs_in_log(run))
     return Judgement(tuple(verdicts), accounts, balances, layout(run), run, tuple(docket.not_judged), notes)
+
+
+def _nothing_to_judge(snapshot: Snapshot, docket: Docket) -> None:
+    """Say what the log tells, what of the balance it lacks, and how to get it."""
+    known = ", ".join(dict.fromkeys(s.name for s in snapshot.series)) or "nothing"
+    told = {s.key.term for s in snapshot.series}
+    lacks = [
+        word
+        for term, word in (("sampled", "what was sampled"), ("taken", "what training took"), ("left", "what is left"))
+        if term not in told
+    ]
+    forms = ", ".join(dict.fromkeys(f.format for f in snapshot.files if f.format != "generic"))
+    no_count = f"it counts neither {' nor '.join(lacks[:2])}" if len(lacks) > 1 else "no two of its numbers belong together"
+    what = f"nothing to judge: the log tells {known[:200]}; {no_count}, and no version or age stands beside the data"
+    hint = (
+        "run the program under `gyrecheck run`, which counts on its own, or name the counters with --map sampled_total=KEY --map taken=KEY"
+    )
+    if forms:
+        hint = f"{forms} prints no such counters: " + hint
+    docket.add("GYR507", State.UNDECIDED, what, quantity="terms", value=None, hint=hint, at_most=Severity.WARNING)

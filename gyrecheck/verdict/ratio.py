@@ -82,6 +82,7 @@ def _saw_tooth(run: View, docket: Docket) -> bool:
             and climbs[-1][4] >= _climb(series, t.gap_climb) * climbs[-1][3]
             and series.key.term in {"logp_gap", "mismatch_kl"}
             and len(climbs) == 1
+            and max(b - a for a, b in pairwise(far)) <= 0.5 * (climbs[-1][4] - climbs[-1][3])  # a jump is no climb
         ):
             low, high, _, start, end, _ = climbs[0]
             what = (

@@ -18,7 +18,7 @@ def judge_resume(run: View, docket: Docket) -> None:
     handled = _handled(run)
     if handled is not None and _pinned(run, handled, again, docket):
         return
-    if handled is not None and _rewound(run, handled, docket):
+    if _rewound(run, handled, docket):
         return
     resumed = run.series("resumed_at")
     if handled is not None and resumed:
@@ -113,33 +113,59 @@ def _pinned(run: View, handled: Flow, again: Flow | None, docket: Docket) -> boo
     return False
 
 
-def _rewound(run: View, handled: Flow, docket: Docket) -> bool:
+def _rewound(run: View, handled: Flow | None, docket: Docket) -> bool:
     """A cursor that goes back at a restart while what is done goes on; at the end of a data set it begins anew without one."""
     for cursor in run.series("cursor", least=3):
         for at in range(1, len(cursor)):
             before, after = cursor.values[at - 1], cursor.values[at]
             low, high = cursor.orders[at - 1], cursor.orders[at]
             restart = next((m for m in run.restarts if low < m.order <= high), None)
-            if after >= before or restart is None or any(low < reset <= high for reset in handled.resets):
+            if after >= before or restart is None:
                 continue
-            done, later = handled.at(low), handled.last
-            if done is None or later <= done or done < before - after:
+            went_on = _went_on(run, cursor, at) if handled is None else _is_done(handled, low, high, before - after)
+            if not went_on:
                 continue
             place = cursor.place(at)
             docket.add(
                 "GYR512",
                 State.BROKEN,
-                f"`{cursor.name}` goes back from {count(before)} to {count(after)} at the restart, line {place.line}, while {count(done)} are "
-                f"done: {count(before - after)} are repeated",
+                f"`{cursor.name}` goes back from {count(before)} to {count(after)} at the restart, line {place.line}, while {went_on}: "
+                f"{count(before - after)} are repeated",
                 quantity=cursor.name.replace(" ", "_"),
                 value=after,
-                unit=handled.unit.value,
+                unit=handled.unit.value if handled is not None else cursor.key.unit.value,
                 first=place,
                 because=[Because(cursor.place(at - 1), "before"), Because(place, "after"), Because(restart.place, "restart")],
                 hint="save the cursor with what it counts, and restore it",
             )
             return True
+        crossed = [m for m in run.restarts if cursor.orders[0] < m.order < cursor.orders[-1]]
+        if crossed and not cursor.falls:
+            text = f"`{cursor.name}` goes on over {'the restart' if len(crossed) == 1 else f'{len(crossed)} restarts'}"
+            docket.add("GYR512", State.HOLDS, text, quantity=cursor.name.replace(" ", "_"), value=cursor.last)
+            return False
     return False
+
+
+def _is_done(handled: Flow, low: int, high: int, repeated: float) -> str:
+    """What was finished before the cursor went back, in words; empty when it went back too, or never covered it."""
+    done = handled.at(low)
+    if any(low < reset <= high for reset in handled.resets) or done is None or handled.last <= done or done < repeated:
+        return ""
+    return f"{count(done)} are done"
+
+
+def _went_on(run: View, cursor: Series, at: int) -> str:
+    """The train steps or position that go on where the cursor goes back by more than one of its steps, in words; empty when none does."""
+    steps = sorted(b - a for a, b in pairwise(cursor.values) if b > a)
+    if not steps or cursor.values[at - 1] - cursor.values[at] <= steps[len(steps) // 2]:
+        return ""
+    low, high = cursor.orders[at - 1], cursor.orders[at]
+    for axis in run.series("update", "step", "trainer_version", least=3):
+        before, after = axis.index(low), axis.index(high)
+        if 0 <= before < after and axis.values[after] > axis.values[before] and axis.falls == 0:
+            return f"`{axis.name}` goes on from {count(axis.values[before])} to {count(axis.values[after])}"
+    return ""
 
 
 def _jump(run: View, handled: Flow, resumed: Series, repeated: float, docket: Docket) -> None:

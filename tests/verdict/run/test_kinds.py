@@ -19,7 +19,7 @@ BROKEN = (
     ("allstale", "GYR503", "learned", 0, 1),
     ("batch_never_comes", "GYR515", "have", 256, 1),
     ("broadcast_not_loaded", "GYR406", "steps with weights", 0, 2),
-    ("capacity_below_batch", "GYR514", "buffer capacity", 1000, 1),
+    ("capacity_below_batch", "GYR514", "replay buffer capacity", 1000, 1),
     ("cfg", "GYR514", "max_age", 1, 1),
     ("csv", "GYR507", "unaccounted", 40, 7),
     ("dup", "GYR510", "unaccounted", -180, 5),
