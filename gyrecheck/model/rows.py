@@ -1,4 +1,7 @@
-"""Many readings of one shape at once, as columns: what a log's known lines become on their way into a tally."""
+"""Many readings of one shape at once, as columns: what a log's known lines become on their way into a tally.
+
+Columns are memory views over 8-byte numbers (`d` or `q`), so that any floor may read them without a library.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,17 @@ from gyrecheck.model.events import Key, Reading
 
 @dataclass(slots=True)
 class Rows:
-    """Readings of one shape and one process, in their order. `orders` counts all readings of the batch from 0.
+    """Readings of one shape and one process, in their order. `orders` (int64) counts all readings of the batch from 0.
 
-    `values` has a column a key; `times` is None where the log has none. No reading of it has a mark or repeats.
+    `values` has a float64 column a key; `lines` is int64, `times` float64, or None where the log has none. No reading of it has a mark
+    or repeats.
     """
 
     keys: tuple[Key, ...]
-    values: list[list[float]]
-    orders: list[int]
-    lines: list[int]
-    times: list[float] | None
+    values: list[memoryview]
+    orders: memoryview
+    lines: memoryview
+    times: memoryview | None
     first: Reading
     """The first reading and the last one as a whole."""
     last: Reading

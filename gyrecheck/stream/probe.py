@@ -56,30 +56,46 @@ class Caution:
 
 
 @dataclass(frozen=True, slots=True)
+class Run:
+    """A run of digits: its place, and what stands there in other lines: `most` digits (0: as many as here), or the same digits."""
+
+    start: int
+    end: int
+    most: int
+    same: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Parts:
     """A line taken apart. `sources` names for each value its group (-1: the same in every line) and its factor."""
 
     line: bytes
     expression: bytes
+    runs: tuple[Run, ...]
+    groups: tuple[tuple[int, int], ...]
+    """Places of the expression's groups."""
     sources: tuple[tuple[int, float], ...]
     time: int
     fraction: int
     pid: int
     """Groups of the whole seconds, of their fraction and of the process id, -1 without."""
     stamp: Stamp | None
-    loose: tuple[tuple[int, int, int], ...]
-    """Runs that may differ: start, end, the most digits there may be (0: as many as here)."""
 
     def others(self) -> Iterator[bytes]:
         """Lines of the same layout with other numbers."""
         rng = random.Random(len(self.line))  # the same numbers every time
         for _ in range(OTHERS):
             out, last = b"", 0
-            for start, end, most in self.loose:
-                size = rng.randint(1, most) if most else end - start
-                out += self.line[last:start] + bytes(rng.choices(b"0123456789", k=size))
-                last = end
+            for run in self.runs:
+                if run.same or self._in_time(run):
+                    continue
+                size = rng.randint(1, run.most) if run.most else run.end - run.start
+                out += self.line[last : run.start] + bytes(rng.choices(b"0123456789", k=size))
+                last = run.end
             yield out + self.line[last:]
+
+    def _in_time(self, run: Run) -> bool:
+        return self.stamp is not None and self.stamp.start <= run.start and run.end <= max(self.stamp.end, self.stamp.fraction[1])
 
 
 def probe(line: bytes, slow: Slow, caution: Caution) -> Parts | None:
@@ -189,7 +205,7 @@ def _assembled(
     if any(after[0] < before[1] for before, after in pairwise(groups)):
         return None
     opens, closes = {start for start, _ in groups}, {end for _, end in groups}
-    out, last, loose = b"", 0, []
+    out, last, known = b"", 0, []
     for (start, end), effect in zip(runs, effects, strict=True):
         out += _literal(line, last, start, opens, closes)
         most = 0
@@ -198,8 +214,7 @@ def _assembled(
         else:
             most = 0 if start < strict_until or effect.kind == "time" else _most(line, start, end)
             body = b"\\d{1,%d}" % most if most else b"\\d{%d}" % (end - start)
-            if effect.kind != "time":
-                loose.append((start, end, most))
+        known.append(Run(start, end, most, effect.kind == "fixed"))
         out += (b"(" if start in opens else b"") + body
         opens.discard(start)
         last = end
@@ -207,7 +222,10 @@ def _assembled(
     where = {span: at for at, span in enumerate(groups)}
     sources = tuple((-1, 1.0) if token is None else (where[token[0]], token[1]) for token in tokens)
     time = where[front[0]] if front else -1
-    return Parts(line, out, sources, time, where[front[1]] if len(front) > 1 else -1, where[pid[0]] if pid else -1, stamp, tuple(loose))
+    return Parts(
+        line, out, tuple(known), tuple(groups), sources, time,
+        where[front[1]] if len(front) > 1 else -1, where[pid[0]] if pid else -1, stamp,
+    )  # fmt: skip
 
 
 def _literal(line: bytes, start: int, end: int, opens: set[int], closes: set[int]) -> bytes:

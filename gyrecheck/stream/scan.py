@@ -1,34 +1,38 @@
 """A log's bytes in, readings out: one pass, constant memory, any bytes. Lines are counted as an editor counts them.
 
-Two ways through a block. *Closed* formats name all that counts: their literal anchors are searched with `bytes.find` and only lines
-with a hit are looked at. *Open* ones (generic names) look at every line, but a line's shape (its text without digits) is planned
-only once.
+Two ways with one answer. `read` and `feed` go line by line: what a shape gives is planned once, and in *closed* formats, which name all that
+counts, only lines that hold one of their literal anchors are looked at. `batches` lays out whole blocks and reads all lines of one shape at
+once (`gather.py`); it is worth its start on large logs. In both a part between carriage returns is a line of its own.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from gyrecheck.model.events import Reading
 from gyrecheck.model.rows import Batch
+from gyrecheck.stream.clock import Clock
 from gyrecheck.stream.cover import cover, sample_of
-from gyrecheck.stream.gather import Row, columns
-from gyrecheck.stream.layouts import DIGITS, Layout, Layouts
+from gyrecheck.stream.layouts import Layouts
 from gyrecheck.stream.probe import Said
 from gyrecheck.stream.reader import FormatReader
 from gyrecheck.stream.strip import ANSI, REPEATED, segments, side_of, undress
+
+if TYPE_CHECKING:
+    from gyrecheck.stream.block import Ints
+    from gyrecheck.stream.gather import Gather
 
 LONGEST = 1 << 23
 """A line longer than this is passed over and noted."""
 _KEEP = 400
 _SHAPES = 20000
-_TODAY = 86400.0
-
-Take = Callable[[bytes, int, int, bytes], bool]
-"""Takes a line, its number, its offset and its shape; says whether it gave anything."""
 _AGAIN, _SMALL = 1 << 27, 1 << 16
+_HELD = 1 << 19
+"""Bytes of lines found in a log with few of them that are read together."""
+_squeezed = re.compile(rb"\d+").sub
 
 
 @dataclass(slots=True)
@@ -59,33 +63,54 @@ class Scan:
         self._line = first_line
         self._offset = self._look_again = offset
         self._side = reader.side or side_of(re.split(rb"[/\\]", path.encode())[-1])
-        self._plans: dict[bytes, bool] = {}
-        self._day = 0.0
-        self._last_clock: float | None = None
+        self._worthy: dict[bytes, bool] = {}
+        self._clock = Clock()
         self._few, self._cover = True, reader.anchors
-        self._found: Callable[[list[Reading]], None] = list[Reading]().extend
-        self._batch = Batch()
-        self._rows: dict[Layout, list[Row]] = {}
         self._layouts = Layouts(self._slow, reader.caution)
 
     def read(self, blocks: Iterable[bytes]) -> Iterator[list[Reading]]:
         """Readings, a list a block; the last line is taken only if a newline ends it (a cut number is no number)."""
         for lines, ended in self._cut(blocks):
-            out: list[Reading] = []
-            self._found = out.extend
-            self._piece(lines, self._read, ended=ended)
-            yield out
+            yield self._piece(lines, ended=ended)
+
+    def feed(self, lines: bytes) -> list[Reading]:
+        """Readings of whole lines that a follower hands over; each call goes on where the last one ended."""
+        self.seen.size += len(lines)
+        found = self._piece(lines, ended=True)
+        self.seen.lines = self._line - 1
+        return found
 
     def batches(self, blocks: Iterable[bytes]) -> Iterator[Batch]:
         """The same readings, as columns wherever shapes are known."""
+        from gyrecheck.stream.gather import Gather
+
+        gather = Gather(self.path, self.reader, self._layouts, self._one, self._clock)
+        held = _Held()
         for lines, ended in self._cut(blocks):
-            batch, rows = Batch(), dict[Layout, list[Row]]()
-            self._batch, self._rows = batch, rows
-            self._found = self._one_by_one
-            self._piece(lines, self._gather, ended=ended)
-            for layout, own in rows.items():
-                columns(self.path, layout, own, _KEEP, batch, self._readings)
-            yield batch
+            if not ended or b"\0" in lines or self.reader.header is not None or not (self.reader.open or self.reader.shapely):
+                yield from held.batches(gather)
+                yield _one_by_one(self._piece(lines, ended=ended))
+            elif self.reader.open or not self._sparse(lines):
+                yield from held.batches(gather)
+                yield self._dense(lines, gather)
+            else:
+                held.add(lines, self._cover, self._line, self._offset)
+                self._line, self._offset = self._line + held.lines, self._offset + len(lines)
+                if held.size > _HELD:
+                    yield from held.batches(gather)
+        yield from held.batches(gather)
+
+    def _dense(self, lines: bytes, gather: Gather) -> Batch:
+        """A block of which every line is looked at."""
+        import numpy as np
+
+        ends = np.flatnonzero(np.frombuffer(lines, np.uint8) == 10)
+        offsets = np.concatenate(([0], ends[:-1] + 1)) + self._offset
+        batch = gather.batch(lines, np.arange(self._line, self._line + len(ends)), offsets)
+        if batch is None:  # a table begins here
+            return _one_by_one(self._piece(lines, ended=True))
+        self._line, self._offset = self._line + len(ends), self._offset + len(lines)
+        return batch
 
     def _cut(self, blocks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
         """Whole lines, and at the end what no newline ends."""
@@ -116,26 +141,16 @@ class Scan:
             yield carry, False
         self.seen.lines = self._line - 1 + bool(carry or skipping)
 
-    def feed(self, lines: bytes) -> list[Reading]:
-        """Readings of whole lines that a follower hands over; each call goes on where the last one ended."""
-        self.seen.size += len(lines)
-        out: list[Reading] = []
-        self._found = out.extend
-        self._piece(lines, self._read, ended=True)
-        self.seen.lines = self._line - 1
-        return out
-
-    def _piece(self, lines: bytes, take: Take, *, ended: bool) -> None:
+    def _piece(self, lines: bytes, *, ended: bool) -> list[Reading]:
+        """Readings of whole lines, or of what stands after the last newline."""
         if not ended:
-            self._tail(lines, take)
-            return
+            return self._tail(lines)
         if b"\0" in lines:
             self.seen.nul_bytes += lines.count(b"\0")
             self.seen.nul_at = self.seen.nul_at or self._line + lines.count(b"\n", 0, lines.find(b"\0"))
         if not self.reader.open and self._sparse(lines):
-            self._hits(lines, take)
-        else:
-            self._lines(lines[:-1].split(b"\n"), take)
+            return self._hits(lines)
+        return self._lines(lines[:-1].split(b"\n"))
 
     def _sparse(self, lines: bytes) -> bool:
         """Whether few lines are worth a look, so that searching beats looking at each; looked at anew as the log goes on."""
@@ -147,40 +162,23 @@ class Scan:
             self._cover = cover(self.reader.anchors, lines) if self._few and len(lines) > _SMALL else self.reader.anchors
         return self._few
 
-    def _tail(self, carry: bytes, take: Take) -> None:
+    def _tail(self, carry: bytes) -> list[Reading]:
         """The last line without its newline: taken when it is visibly whole, else only noted."""
         body = carry.rstrip(b"\r \t")
         whole = body[-1:] in b"}])|>" or not body[-1:].isdigit()
         self.seen.cut_last_line = not whole
-        if whole or self.reader.whole_last_line:
-            self._lines([carry], take)
+        return self._lines([carry]) if whole or self.reader.whole_last_line else []
 
-    def _lines(self, lines: list[bytes], take: Take) -> None:
-        plans, reader = self._plans, self.reader
-        number, offset = self._line, self._offset
+    def _lines(self, lines: list[bytes]) -> list[Reading]:
+        out: list[Reading] = []
         for line in lines:
-            shape = line.translate(None, DIGITS)
-            worth = plans.get(shape)
-            if worth is None:
-                worth = self._worth(line, shape)
-            if worth and not take(line, number, offset, shape) and reader.open and reader.header is None:
-                plans[shape] = False  # what a shape does not give once it never gives
-            number += 1
-            offset += len(line) + 1
-        self._line, self._offset = number, offset
+            self._line_at(line, self._line, self._offset, out)
+            self._line += 1
+            self._offset += len(line) + 1
+        return out
 
-    def _worth(self, line: bytes, shape: bytes) -> bool:
-        """Whether a line of this shape could give anything."""
-        plans, reader = self._plans, self.reader
-        if not reader.open and not reader.shapely:
-            return any(anchor in line for anchor in reader.anchors)
-        worth = reader.worth_a_look(line) if reader.open else any(anchor in line for anchor in reader.anchors)
-        if len(plans) > _SHAPES:
-            plans.clear()
-        plans[shape] = worth
-        return worth
-
-    def _hits(self, block: bytes, take: Take) -> None:
+    def _hits(self, block: bytes) -> list[Reading]:
+        """Lines that hold a part of an anchor."""
         starts: dict[int, int] = {}
         find, rfind = block.find, block.rfind
         for part in self._cover:
@@ -189,75 +187,49 @@ class Scan:
                 end = find(b"\n", at)
                 starts[rfind(b"\n", 0, at) + 1] = end
                 at = find(part, end)
-        line, last, offset, plans = self._line, 0, self._offset, self._plans
-        for start in sorted(starts):
-            raw = block[start : starts[start]]
-            shape = raw.translate(None, DIGITS)
-            worth = plans.get(shape)
-            if self._worth(raw, shape) if worth is None else worth:
-                line += block.count(b"\n", last, start)
-                last = start
-                take(raw, line, offset + start, shape)
-        self._line = line + block.count(b"\n", last)
-        self._offset = offset + len(block)
-
-    def _gather(self, raw: bytes, line: int, offset: int, shape: bytes) -> bool:
-        """Keep a line of a known shape for its column; read any other at once."""
-        clean = raw
-        if b"\r" in raw or b"\0" in raw:
-            parts = segments(raw)
-            if len(parts) > 1:
-                gave = [self._gather(part, line, offset, part.translate(None, DIGITS)) for part in parts]
-                return any(gave)
-            raw = clean = parts[0] if parts else b""
-            shape = b""
-        if b"\x1b" in clean or b"^[[" in clean:
-            clean = ANSI.sub(b"", clean)
-            shape = b""
-        known = self._layouts.known(clean, shape or clean.translate(None, DIGITS)) if self.reader.header is None else None
-        if known is None:
-            return self._read(raw, line, offset, shape)
-        layout, groups = known
-        if layout.silent:
-            return False
-        batch = self._batch
-        row = (batch.count, line, offset, raw, groups)
-        batch.count += 1
-        rows = self._rows.get(layout)
-        if rows is None:
-            self._rows[layout] = [row]
-        else:
-            rows.append(row)
-        return True
-
-    def _one_by_one(self, readings: list[Reading]) -> None:
-        batch = self._batch
-        batch.others.extend(enumerate(readings, batch.count))
-        batch.count += len(readings)
-
-    def _read(self, raw: bytes, line: int, offset: int, _shape: bytes = b"") -> bool:
-        found = self._readings(raw, line, offset)
-        if found:
-            self._found(found)
-        return bool(found)
-
-    def _readings(self, raw: bytes, line: int, offset: int) -> list[Reading]:
-        """What one line says: one reading, or one for each part that carriage returns glued together."""
+        line, last = self._line, 0
         out: list[Reading] = []
-        for segment in segments(raw) if b"\r" in raw or b"\0" in raw else (raw,):
-            clean = ANSI.sub(b"", segment) if b"\x1b" in segment or b"^[[" in segment else segment
-            repeated = 0
-            if b"[repeated " in clean and (again := REPEATED.search(clean)):
-                repeated = int(again[1])
-                said = self._slow(clean)
-            else:
-                said = self._layouts.read(clean) if self.reader.header is None else self._slow(clean)
-            values, marks, time, pid, host, side = said
-            if values or marks or repeated:
-                if time is not None:
-                    time = self._clock(time)
-                out.append(Reading(self.path, line, offset, segment[:_KEEP], values, marks, time, pid, host, side, repeated))
+        for start in sorted(starts):
+            line += block.count(b"\n", last, start)
+            last = start
+            self._line_at(block[start : starts[start]], line, self._offset + start, out)
+        self._line = line + block.count(b"\n", last)
+        self._offset += len(block)
         return out
+
+    def _line_at(self, line: bytes, number: int, offset: int, out: list[Reading]) -> None:
+        """Add what the line's segments say."""
+        for segment in segments(line) if b"\r" in line or b"\0" in line else (line,):
+            shape = _squeezed(b"0", segment)
+            worth = self._worthy.get(shape)
+            first = worth is None
+            if worth is None:
+                worth = self._worth(segment)
+            reading = self._one(segment, number, offset) if worth else None
+            if reading is not None:
+                out.append(reading if reading.time is None else reading._replace(time=self._clock.one(reading.time)))
+            if first and (self.reader.open or self.reader.shapely):
+                if len(self._worthy) > _SHAPES:
+                    self._worthy.clear()  # what a shape's first line does not give it never gives, until a table's header says what columns mean
+                self._worthy[shape] = worth and (reading is not None or not self.reader.open or self.reader.header is not None)
+
+    def _worth(self, segment: bytes) -> bool:
+        """Whether a segment of this shape could give anything."""
+        return self.reader.worth_a_look(segment) if self.reader.open else any(anchor in segment for anchor in self.reader.anchors)
+
+    def _one(self, segment: bytes, line: int, offset: int) -> Reading | None:
+        """What one segment says, times of day as they stand."""
+        clean = ANSI.sub(b"", segment) if b"\x1b" in segment or b"^[[" in segment else segment
+        repeated = 0
+        if b"[repeated " in clean and (again := REPEATED.search(clean)):
+            repeated = int(again[1])
+            said = self._slow(clean)
+        else:
+            said = self._layouts.read(clean) if self.reader.header is None else self._slow(clean)
+        values, marks, time, pid, host, side = said
+        if not (values or marks or repeated):
+            return None
+        return Reading(self.path, line, offset, segment[:_KEEP], values, marks, time, pid, host, side, repeated)
 
     def _slow(self, segment: bytes) -> Said:
         """The long way: every prefix, every rule."""
@@ -268,13 +240,39 @@ class Scan:
     @property
     def divisible(self) -> bool:
         """Whether what was read so far says the same to whoever reads only the rest: no header of a table, no times of day."""
-        return self.reader.header is None and self._last_clock is None
+        return self.reader.header is None and not self._clock.moved
 
-    def _clock(self, time: float) -> float:
-        """Time of day carried over midnight. A line that says nothing does not move it."""
-        if time > _TODAY * 400:
-            return time
-        if self._last_clock is not None and time < self._last_clock - _TODAY / 2:
-            self._day += _TODAY
-        self._last_clock = time
-        return time + self._day
+
+class _Held:
+    """Lines found in a log with few of them, until there are enough to be read together."""
+
+    def __init__(self) -> None:
+        self._texts: list[bytes] = []
+        self._numbers: list[Ints] = []
+        self._offsets: list[Ints] = []
+        self.size = self.lines = 0
+        """Bytes held; lines of the block that was added last."""
+
+    def add(self, block: bytes, parts: tuple[bytes, ...], line: int, offset: int) -> None:
+        """Keep the lines of a block that hold one of the parts."""
+        from gyrecheck.stream.find_lines import lines_with
+
+        text, lines, starts, self.lines = lines_with(block, parts)
+        if text:
+            self._texts.append(text)
+            self._numbers.append(lines + line)
+            self._offsets.append(starts + offset)
+            self.size += len(text)
+
+    def batches(self, gather: Gather) -> Iterator[Batch]:
+        """What the lines say; none are held any more."""
+        import numpy as np
+
+        if self._texts:
+            batch = gather.batch(b"".join(self._texts), np.concatenate(self._numbers), np.concatenate(self._offsets))
+            self._texts, self._numbers, self._offsets, self.size = [], [], [], 0
+            yield batch or Batch()
+
+
+def _one_by_one(readings: list[Reading]) -> Batch:
+    return Batch(len(readings), [], list(enumerate(readings)))

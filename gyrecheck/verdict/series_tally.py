@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Sequence
-from itertools import accumulate
-from operator import gt, lt
+from typing import TYPE_CHECKING
 
 from gyrecheck.model.events import Key, Reading
 from gyrecheck.model.snapshot import Place, Series
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Ints = npt.NDArray[np.int64]
+    Floats = npt.NDArray[np.float64]
 
 LIMIT = 32768
 """Readings of one key that are kept before every second one is let go."""
@@ -50,39 +55,41 @@ class SeriesTally:
         if self.count % self.stride == 0:
             self._keep()
             if len(self.orders) > LIMIT:
-                for column in (self.orders, self.lines, self.times, self.values, self.totals):
-                    del column[1::2]
-                self.stride *= 2
+                self.thin()
         self.count += 1
 
-    def add_many(
-        self, orders: Sequence[int], lines: Sequence[int], times: Sequence[float] | None, values: Sequence[float], last: Reading
-    ) -> None:
+    def add_many(self, orders: Ints, lines: Ints, times: Floats, values: Floats, last: Reading) -> None:
         """Count many values in their order: the same as one after another."""
+        import numpy as np
+
         if not self.count:
-            self.first = self.last = values[0]
-        before = [self.last, *values[:-1]]
-        self.rises += sum(map(gt, values, before))
-        self.falls += sum(map(lt, values, before))
-        totals = list(accumulate(values, initial=self.total))
-        self.total, self.last = totals[-1], values[-1]
-        self.low, self.high = min(self.low, *values), max(self.high, *values)
-        self.last_reading, self.last_order = last, orders[-1]
+            self.first = self.last = float(values[0])
+        before = np.concatenate(([self.last], values[:-1]))
+        self.rises += int(np.count_nonzero(values > before))
+        self.falls += int(np.count_nonzero(values < before))
+        totals = np.cumsum(np.concatenate(([self.total], values)))[1:]  # one after another, so the sums are those of `add`
+        self.total, self.last = float(totals[-1]), float(values[-1])
+        self.low, self.high = min(self.low, float(values.min())), max(self.high, float(values.max()))
+        self.last_reading, self.last_order = last, int(orders[-1])
         at, size = 0, len(values)
         while at < size:
             first = at + -(self.count + at) % self.stride
             stop = min(size, first + (LIMIT + 1 - len(self.orders)) * self.stride)
-            self.orders.extend(orders[first : stop : self.stride])
-            self.lines.extend(lines[first : stop : self.stride])
-            self.times.extend(times[first : stop : self.stride] if times is not None else [math.nan] * len(range(first, stop, self.stride)))
-            self.values.extend(values[first : stop : self.stride])
-            self.totals.extend(totals[first + 1 : stop + 1 : self.stride])
+            kept = slice(first, stop, self.stride)
+            for column, given in ((self.orders, orders), (self.lines, lines)):
+                column.frombytes(given[kept].astype(np.int64).tobytes())
+            for figures, floats in ((self.times, times), (self.values, values), (self.totals, totals)):
+                figures.frombytes(floats[kept].astype(np.float64).tobytes())
             at = max(stop, at + 1)
             if len(self.orders) > LIMIT:
-                for column in (self.orders, self.lines, self.times, self.values, self.totals):
-                    del column[1::2]
-                self.stride *= 2
+                self.thin()
         self.count += size
+
+    def thin(self) -> None:
+        """Let every second kept reading go."""
+        for column in (self.orders, self.lines, self.times, self.values, self.totals):
+            del column[1::2]
+        self.stride *= 2
 
     def _keep(self) -> None:
         time = self.last_reading.time
@@ -117,9 +124,7 @@ class SeriesTally:
         stride = max(self.stride, later.stride)
         for tally in (self, later):
             while tally.stride < stride:
-                for column in (tally.orders, tally.lines, tally.times, tally.values, tally.totals):
-                    del column[1::2]
-                tally.stride *= 2
+                tally.thin()
         self.orders.extend(order + shift for order in later.orders)
         self.lines.extend(later.lines)
         self.times.extend(later.times)

@@ -11,41 +11,41 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from operator import itemgetter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gyrecheck.model.events import Event, Key, Reading, reading_of
 from gyrecheck.model.rows import Batch, Rows
 from gyrecheck.model.snapshot import FileSeen, Mark, Place, ProcessSeen, Snapshot
 from gyrecheck.verdict.series_tally import SeriesTally, place_of
 
+if TYPE_CHECKING:
+    from gyrecheck.verdict.series_tally import Floats, Ints
+
 MARK_LIMIT = 2000
 
 
 class _Part(NamedTuple):
-    """Values of one key in one process, with the orders within their batch."""
+    """Values of one key in one process, with the orders within their batch. Times are NaN where a line has none."""
 
     key: Key
-    orders: list[int]
-    lines: list[int]
-    times: list[float] | None
-    values: list[float]
+    orders: Ints
+    lines: Ints
+    times: Floats
+    values: Floats
     first: Reading
     last: Reading
 
 
 def _merged(parts: list[_Part]) -> _Part:
     """Several parts in the order of the log."""
-    rows = sorted(
-        (
-            row
-            for part in parts
-            for row in zip(part.orders, part.lines, part.times or [math.nan] * len(part.orders), part.values, strict=True)
-        ),
-        key=itemgetter(0),
-    )
-    orders, lines, times, values = map(list, zip(*rows, strict=True))
+    import numpy as np
+
+    orders = np.concatenate([part.orders for part in parts])
+    at = np.argsort(orders, kind="stable")
+    lines, times = np.concatenate([part.lines for part in parts]), np.concatenate([part.times for part in parts])
+    values = np.concatenate([part.values for part in parts])
     first, last = min(parts, key=lambda part: part.orders[0]).first, max(parts, key=lambda part: part.orders[-1]).last
-    return _Part(parts[0].key, orders, lines, times, values, first, last)
+    return _Part(parts[0].key, orders[at], lines[at], times[at], values[at], first, last)
 
 
 @dataclass(slots=True)
@@ -99,24 +99,41 @@ class Tally:
 
     def feed_batch(self, batch: Batch) -> None:
         """Count a batch: the same as its readings one after another."""
+        if not batch.rows:
+            self.feed(reading for _, reading in batch.others)
+            return
+        import numpy as np
+
         base, self._order = self._order, self._order + batch.count
         parts: dict[tuple[int, str, int], list[_Part]] = {}
+        first_seen = [(rows.orders[0], rows.first) for rows in batch.rows] + batch.others
+        for _, reading in sorted(first_seen, key=itemgetter(0)):
+            self._seen(reading)
         for rows in batch.rows:
             self._seen_rows(rows)
-            where = (rows.first.path, rows.first.pid)
+            orders, lines = np.frombuffer(rows.orders, np.int64), np.frombuffer(rows.lines, np.int64)
+            times = np.full(len(orders), np.nan) if rows.times is None else np.frombuffer(rows.times)
             for key, values in zip(rows.keys, rows.values, strict=True):
-                part = _Part(key, rows.orders, rows.lines, rows.times, values, rows.first, rows.last)
-                parts.setdefault((id(key), *where), []).append(part)
-        for order, reading in sorted(batch.others, key=itemgetter(0)):
-            self._seen(reading)
-            self._noted(reading, base + order + 1)
-            time = None if reading.time is None else [reading.time]
+                part = _Part(key, orders, lines, times, np.frombuffer(values), rows.first, rows.last)
+                parts.setdefault((id(key), rows.first.path, rows.first.pid), []).append(part)
+        for several in self._single(batch.others, base + 1).values():
+            key, first, last = several[0][1], several[0][2], several[-1][2]
+            orders, lines = np.array([order for order, *_ in several]), np.array([reading.line for _, _, reading, _ in several])
+            times = np.array([math.nan if reading.time is None else reading.time for _, _, reading, _ in several])
+            part = _Part(key, orders, lines, times, np.array([value for *_, value in several]), first, last)
+            parts.setdefault((id(key), first.path, first.pid), []).append(part)
+        for own in sorted(parts.values(), key=lambda some: min(int(part.orders[0]) for part in some)):
+            self._add_parts(own, base + 1)
+
+    def _single(self, others: list[tuple[int, Reading]], shift: int) -> dict[tuple[int, str, int], list[tuple[int, Key, Reading, float]]]:
+        """Note readings that came one by one, and sort their values by key and process."""
+        out: dict[tuple[int, str, int], list[tuple[int, Key, Reading, float]]] = {}
+        for order, reading in others:
+            self._noted(reading, shift + order)
             for key, value in reading.values:
                 known, count = (key, value) if math.isfinite(value) else (_not_finite(key), 1.0)
-                part = _Part(known, [order], [reading.line], time, [count], reading, reading)
-                parts.setdefault((id(known), reading.path, reading.pid), []).append(part)
-        for several in sorted(parts.values(), key=lambda some: min(part.orders[0] for part in some)):
-            self._add_parts(several, base + 1)
+                out.setdefault((id(known), reading.path, reading.pid), []).append((order, known, reading, count))
+        return out
 
     def _add_parts(self, parts: list[_Part], shift: int) -> None:
         """Count what several shapes said of one key in one process, in the order of the log."""
@@ -125,7 +142,7 @@ class Tally:
         found = self._series.get(name)
         if found is None:
             found = self._series[name] = SeriesTally(one.key, one.first, one.first.side or one.key.side)
-        found.add_many([order + shift for order in one.orders], one.lines, one.times, one.values, one.last)
+        found.add_many(one.orders + shift, one.lines, one.times, one.values, one.last)
 
     def feed_events(self, events: Iterable[Event]) -> None:
         """Count a hook's or shard's events."""
@@ -169,12 +186,11 @@ class Tally:
             process.last_time = time if process.last_time is None else max(process.last_time, time)
 
     def _seen_rows(self, rows: Rows) -> None:
-        """What `_seen` notes of each reading, of many at once."""
-        self._seen(rows.first)
+        """What `_seen` notes of each reading but the first, of many at once."""
         reading = rows.first
         process = self._processes[reading.host, reading.pid, "" if reading.pid else reading.path]
         process.readings += len(rows.orders) - 1
-        if rows.times:
+        if rows.times is not None:
             low, high = min(rows.times), max(rows.times)
             self._first_time, self._last_time = _least(self._first_time, low), _most(self._last_time, high)
             process.first_time, process.last_time = _least(process.first_time, low), _most(process.last_time, high)
