@@ -12,6 +12,7 @@ from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes import steps
 from gyrecheck.verdict.shapes.steps import BACK, STEP, Event
 from gyrecheck.verdict.shapes.suspect import Suspect, at_call
+from gyrecheck.verdict.shapes.used_again import used_again
 
 
 def empty_update(program: Program, _layout: Layout) -> Iterator[Suspect]:
@@ -20,7 +21,7 @@ def empty_update(program: Program, _layout: Layout) -> Iterator[Suspect]:
     for fn in program.functions:
         if not program.own(fn.number, STEP, "scaler.step"):
             continue
-        for suspect in _without_data(program, fn.number, steps.events(program, fn.number)):
+        for suspect in (*_without_data(program, fn.number, steps.events(program, fn.number)), *used_again(program, fn.number)):
             if (suspect.function, suspect.line) not in seen:
                 seen.add((suspect.function, suspect.line))
                 yield suspect

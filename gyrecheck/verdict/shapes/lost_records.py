@@ -15,18 +15,23 @@ from gyrecheck.verdict.shapes.suspect import Suspect, at_bind, at_call
 
 _SAMPLES = (*ACTING, "reward.score", "carrier.write", "buffer.put")
 _FULL = frozenset({"Full", "queue.Full", "QueueFull", "asyncio.QueueFull", "_queue.Full", "multiprocessing.queues.Full"})
+_GATHERS, _ZIPS = frozenset({"gather"}), frozenset({"zip"})
 _SPAWNS = frozenset({"create_task", "ensure_future", "submit"})
 
 
 def lost_records(program: Program, _layout: Layout) -> Iterator[Suspect]:
     """Every place where a sample can vanish uncounted, and every pairing of a thinned list with a whole one."""
-    for fn in program.functions:
-        if "evaluation" in program.region(fn.number) or fn.fact.name.startswith("test"):
-            continue
-        yield from _filtered(program, fn.number)
-        yield from _unseen(program, fn.number)
-        yield from _overflow(program, fn.number)
-        yield from _misaligned(program, fn.number)
+    for names, question in ((_GATHERS, _filtered), (_SPAWNS, _unseen), (_ZIPS, _misaligned)):
+        for number in program.calling(names):
+            if not _aside(program, number):
+                yield from question(program, number)
+    for number in program.doing("carrier.write"):
+        if not _aside(program, number):
+            yield from _overflow(program, number)
+
+
+def _aside(program: Program, number: int) -> bool:
+    return "evaluation" in program.region(number) or program.functions[number].fact.name.startswith("test")
 
 
 # ---- GYR313
@@ -38,7 +43,7 @@ def _filtered(program: Program, number: int) -> Iterator[Suspect]:
     for at, call in enumerate(fact.calls):
         if call.name.rpartition(".")[2] != "gather" or not any(k == "return_exceptions" and v == ("=True",) for k, v in call.keywords):
             continue
-        if not program.has(number, *_SAMPLES, full=True):
+        if not program.has(number, *_SAMPLES, full=True) and not _of_rewards(program, number):
             continue
         names = {b.target for b in fact.binds if at in b.value and b.form == "="}
         tests = [c for c in fact.calls if c.name == "isinstance" and c.order > call.order and _fails(c)]
@@ -47,6 +52,15 @@ def _filtered(program: Program, number: int) -> Iterator[Suspect]:
             if b.op == "[]" and b.order > call.order and any(_comp(fact, b, c) and fact.blocks[c.block].op == "if" for c in tests)
             and any(n in fact.blocks[c.block].detail for n in names for c in tests if _comp(fact, b, c))
         ]  # fmt: skip
+        swapped = _swapped(fact, tests)
+        if swapped is not None and not _noted(program, fact, call.order):
+            yield at_bind(
+                number, swapped, "GYR312", f"`{swapped.target}` holds a made-up number wherever `{readable(call)}` returned a failure: "
+                    "it is trained on as if measured",
+                evidence=(program.place(number, call.line, "failures are returned as results here", "because", call.column + 1),),
+                hint="leave the failed ones out with a count, mask them, or raise the first one", side="sampling", key=call.name,
+            )  # fmt: skip
+            continue
         if len(tests) != 1 or not thinned or _noted(program, fact, call.order):
             continue
         yield at_bind(
@@ -55,6 +69,39 @@ def _filtered(program: Program, number: int) -> Iterator[Suspect]:
             evidence=(program.place(number, call.line, "failures are returned as results here", "because", call.column + 1),),
             hint="count the failures with their reason, or raise the first one", side="sampling", key=call.name,
         )  # fmt: skip
+
+
+def _of_rewards(program: Program, number: int) -> bool:
+    """The file speaks of rewards or advantages: what is gathered in it is trained on."""
+    module = program.functions[number].module
+    for fn in program.tree.functions_of(module):
+        words = [*(b.target for b in fn.fact.binds), *(k for c in fn.fact.calls for k, _ in c.keywords)]
+        if any(program.words.field(w.rpartition(".")[2]) in {"reward", "advantage"} for w in words):
+            return True
+    return False
+
+
+def _swapped(fact: Function, tests: list[Call]) -> Bind | None:
+    """`[0.0 if isinstance(r, Exception) else r for r in results]`, or the same as a loop that appends."""
+    for test in tests:
+        for bind in fact.binds:
+            numbers = [a for a in bind.value if isinstance(a, str) and a.startswith("=") and a[1:2] in "-0123456789"]
+            if bind.op == "[]" and _comp(fact, bind, test) and numbers and fact.blocks[test.block].op != "if" and len(bind.value) > 1:
+                return bind
+        then = next((i for i, b in enumerate(fact.blocks) if b.kind == "then" and any(isinstance(a, int) and fact.calls[a] is test for a in b.detail)), -1)  # fmt: skip
+        if then < 0 or "not" in fact.blocks[then].op:
+            continue
+        for call in fact.calls:
+            head, _, last = call.name.rpartition(".")
+            plain = (
+                call.args and all(isinstance(a, str) and a[:1] == "=" and a[1:2] in "-0123456789" for a in call.args[0]) and call.args[0]
+            )
+            if call.block == then and last == "append" and plain:
+                return next((b for b in fact.binds if b.target == head), None)
+        for bind in fact.binds:
+            if bind.block == then and bind.target.endswith("]") and len(bind.value) == 1 and str(bind.value[0])[1:2] in "-0123456789":
+                return bind
+    return None
 
 
 def _fails(call: Call) -> bool:

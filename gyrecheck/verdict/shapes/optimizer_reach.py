@@ -29,6 +29,7 @@ def optimizer_reach(program: Program, _layout: Layout) -> Iterator[Suspect]:
         yield from _left_out(program, {place: paths for place, paths in given.items() if paths is not None})
     for fn in program.functions:
         yield from _put_in_later(program, fn.number, made)
+        yield from _replaced(program, fn.number, made)
 
 
 def _given(program: Program, number: int, at: int) -> tuple[str, ...] | None:
@@ -144,3 +145,74 @@ def _optimizer_before(program: Program, number: int, root: str, order: int, made
             call = program.call(n, at)
             return program.place(n, call.line, f"the optimizer is made here: {readable(call)}", "because", call.column + 1)
     return None
+
+
+def _replaced(program: Program, number: int, made: list[tuple[int, int]]) -> Iterator[Suspect]:
+    """`self.net = Net()` in a method, or after the optimizer in the same function: the optimizer still holds the parameters of the old one."""
+    fn = program.tree.functions[number]
+    fact = fn.fact
+    for bind in fact.binds:
+        if bind.form != "=" or len(bind.value) != 1 or not isinstance(bind.value[0], int) or "[" in bind.target:
+            continue
+        holders = [(n, at) for n, at in made if bind.target in (_given(program, n, at) or ())]
+        holders = [(n, at) for n, at in holders if _outlives(program, number, bind, n, at)]
+        if not holders or not _new_network(program, number, bind.value[0], 0):
+            continue
+        again = [e.callee for e in program.calls.edges[number] if e.call >= 0 and program.call(number, e.call).order > bind.order]
+        if any("optimizer.make" in program.full.of[c] for c in again) or _made_after(program, number, bind, made):
+            continue
+        call = program.call(*holders[0])
+        yield at_bind(
+            number, bind, "GYR224", f"`{bind.target}` is a new network here, and the optimizer still holds the parameters of the one before",
+            evidence=(program.place(holders[0][0], call.line, f"the optimizer is made here: {readable(call)}", "because", call.column + 1),),
+            side="training", hint="make the optimizer anew with it, or load the weights into the old network",
+        )  # fmt: skip
+
+
+def _outlives(program: Program, number: int, bind: Bind, owner: int, at: int) -> bool:
+    """The optimizer was made before, and goes on: earlier in this function, or in the constructor for a method."""
+    fn = program.tree.functions[number]
+    if owner == number:
+        call = program.call(owner, at)
+        same = program.loops_of(number, bind.block) == program.loops_of(number, call.block)
+        return call.order < bind.order and same and not bind.target.startswith("self.")
+    same_class = fn.cls >= 0 and fn.cls == program.tree.functions[owner].cls and bind.target.startswith("self.")
+    if not same_class or fn.fact.name == "__init__" or program.tree.functions[owner].fact.name != "__init__":
+        return False
+    start = program.tree.functions[owner]
+    born = [b for b in start.fact.binds if b.target == bind.target and b.order < program.call(owner, at).order]
+    return bool(born)
+
+
+def _made_after(program: Program, number: int, bind: Bind, made: list[tuple[int, int]]) -> bool:
+    return any(n == number and program.call(n, at).order > bind.order for n, at in made)
+
+
+def _new_network(program: Program, number: int, at: int, depth: int) -> bool:
+    """The call makes a module that was not there before: a constructor, a builder of ours, a deep copy; a wrapper keeps the parameters."""
+    call = program.call(number, at)
+    last = call.name.rpartition(".")[2]
+    if last in {"to", "cuda", "cpu", "eval", "train", "requires_grad_", "half", "float"} and depth < 4:
+        inner = [a for a in call.receiver if isinstance(a, int)]
+        return bool(inner) and _new_network(program, number, inner[0], depth + 1)
+    if last == "deepcopy":
+        return True
+    target = program.resolver.callee(number, at)
+    if (
+        target is None
+        or target.kind not in {"class", "func", "ext"}
+        or program.calls.kind_of(program.resolver.result(number, at)) != "module"
+    ):
+        return False
+    given = [a for arg in (*call.args, *(v for _, v in call.keywords)) for a in arg]
+    if any(
+        isinstance(a, str) and not a.startswith("=") and program.calls.kind_of(program.resolver.path(number, a)) == "module" for a in given
+    ):
+        return False  # wrapped: the parameters are the same
+    if target.kind == "func":
+        inner_fact = program.tree.functions[int(target.ref)].fact
+        return any(
+            isinstance(a, int) and _new_network(program, int(target.ref), a, depth + 1)
+            for e in inner_fact.exits if e.kind == "return" for item in e.items for a in item
+        ) if depth < 4 else False  # fmt: skip
+    return True

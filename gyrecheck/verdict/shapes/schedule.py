@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gyrecheck.model.facts import Atoms, Bind, Call
 from gyrecheck.model.finding import Evidence
 from gyrecheck.program.program import ACTING, Program, readable
 from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes import steps
 from gyrecheck.verdict.shapes.gradient_rhythm import rhythm, wrapped
-from gyrecheck.verdict.shapes.steps import SCHEDULE, STEP, Event
+from gyrecheck.verdict.shapes.horizon import horizon, listed, plain, terms
+from gyrecheck.verdict.shapes.steps import BACK, SCHEDULE, STEP, Event
 from gyrecheck.verdict.shapes.suspect import Suspect, at_call
-
-_DEEP = 6
 
 
 def schedule(program: Program, _layout: Layout) -> Iterator[Suspect]:
@@ -40,12 +38,15 @@ def schedule(program: Program, _layout: Layout) -> Iterator[Suspect]:
 
 def _unit(program: Program, root: int, event: Event, found: list[Event]) -> Iterator[Suspect]:
     around = steps.loops(program, event)
+    if around and (strided := _strided(program, root, event, around)) is not None:
+        yield strided
+        return
     if not around or any(True for _ in steps.branches(program, event, around[0])):
         return
-    horizon = _horizon(program, root, event.who)
-    if horizon is None:
+    told = horizon(program, root, event.who)
+    if told is None:
         return
-    factors, places = horizon
+    factors, places = told
     passes = _passes(program, event, around[0])
     deeper_terms = passes - factors
     if (
@@ -56,7 +57,7 @@ def _unit(program: Program, root: int, event: Event, found: list[Event]) -> Iter
     ):
         yield at_call(
             program, *event.place, "GYR209", f"`{readable(program.call(*event.place))}` advances once a pass, and the passes are counted by "
-                f"{_listed(passes)}, but the schedule's length counts {_listed(factors)}: another unit",
+                f"{listed(passes)}, but the schedule's length counts {listed(factors)}: another unit",
             evidence=(*places, Evidence(*_loop_line(program, event, around[0]), label="because", text="it advances in this loop")),
             side="training", hint="count the schedule's length in the passes of this loop",
         )  # fmt: skip
@@ -77,11 +78,11 @@ def _unit(program: Program, root: int, event: Event, found: list[Event]) -> Iter
     ]
     loop_line = _loop_line(program, event, around[0])
     if deeper and outer and factors <= outer and all(deeper):
-        inner = ", ".join(sorted(_plain(t) for t in deeper[0]))
+        inner = ", ".join(sorted(plain(t) for t in deeper[0]))
         yield at_call(
             program, *event.place, "GYR209",
             f"`{readable(call)}` advances once for each pass over `{inner}`, but "
-                f"the schedule's length counts {_listed(factors)}: it ends too early",
+                f"the schedule's length counts {listed(factors)}: it ends too early",
             evidence=(*places, *way, Evidence(*loop_line, label="because", text="it advances in this loop")), side="training",
             hint=f"multiply the length by `{inner}`, or step the schedule once for each outer pass",
         )  # fmt: skip
@@ -110,7 +111,7 @@ def _too_long(
             inside.append(lp)
         counted = [lp for lp in inside if _count(program, step, lp) & (factors - outer)]
         if counted and factors <= outer | {t for lp in inside for t in _count(program, step, lp)}:
-            inner = ", ".join(sorted(_plain(t) for t in _count(program, step, counted[0]) & factors))
+            inner = ", ".join(sorted(plain(t) for t in _count(program, step, counted[0]) & factors))
             call = program.call(*event.place)
             yield at_call(
                 program, *event.place, "GYR209",
@@ -119,6 +120,52 @@ def _too_long(
                 hint="step the schedule right after the optimizer, or leave that factor out of the length",
             )  # fmt: skip
             return
+
+
+def _strided(program: Program, root: int, event: Event, around: list[tuple[int, int]]) -> Suspect | None:
+    """The length is the bound of a loop whose counter makes larger strides, or that advances the schedule on every n-th pass only."""
+    told = horizon(program, root, event.who)
+    if told is None or len(told[0]) != 1:
+        return None
+    bound = next(iter(told[0]))
+    for depth, block in around:
+        number = event.way[depth][0]
+        names = event.names[depth] if depth < len(event.names) else {}
+        head = program.tree.functions[number].fact.blocks[block]
+        if bound not in terms(program, number, head.detail, names, 0, expand=False):
+            continue
+        why = _stride(program, event, (depth, block))
+        if why is None:
+            return None
+        return at_call(
+            program, *event.place, "GYR209", f"`{readable(program.call(*event.place))}` advances less often than `{plain(bound)}`, which "
+                "is the schedule's length, is counted: it never reaches its end",
+            evidence=(*told[1], program.place(number, *why, "because")), side="training",
+            hint="count the schedule's length in its own steps",
+        )  # fmt: skip
+    return None
+
+
+def _stride(program: Program, event: Event, loop: tuple[int, int]) -> tuple[int, str] | None:
+    """Where it shows that a pass of the loop is more than one of what the loop counts, or that the schedule misses passes."""
+    number = event.way[loop[0]][0]
+    fact = program.tree.functions[number].fact
+    head = fact.blocks[loop[1]]
+    branch = rhythm(program, event, loop)
+    if branch is not None and "%" in branch[1].op and not {"=1"} & {a for a in branch[1].detail if isinstance(a, str)}:
+        return branch[1].line, "it advances only when this holds"
+    if head.kind == "while":
+        for bind in fact.binds:
+            if bind.form != "+=" or bind.op != "+" or bind.target not in head.detail or not program.within(number, bind.block, loop[1]):
+                continue
+            inner = program.loop_of(number, bind.block)
+            deeper = inner != loop[1] and not program.within(number, steps.block_at(program, event, loop[0]), inner)
+            if deeper or not any(str(a) in {"=1", "=1.0"} for a in bind.value):
+                return bind.line, f"{bind.target} is counted here"
+    for atom in head.detail if head.kind == "for" else ():
+        if isinstance(atom, int) and fact.calls[atom].name == "range" and len(fact.calls[atom].args) == 3:
+            return head.line, "the loop takes larger strides"
+    return None
 
 
 def _loop_line(program: Program, event: Event, loop: tuple[int, int]) -> tuple[str, int]:
@@ -131,7 +178,7 @@ def _count(program: Program, event: Event, loop: tuple[int, int]) -> set[str]:
     depth, block = loop
     number = event.way[depth][0]
     names = event.names[depth] if depth < len(event.names) else {}
-    return _terms(program, number, program.tree.functions[number].fact.blocks[block].detail, names, 0, expand=False)
+    return terms(program, number, program.tree.functions[number].fact.blocks[block].detail, names, 0, expand=False)
 
 
 def _passes(program: Program, event: Event, loop: tuple[int, int]) -> set[str]:
@@ -143,111 +190,7 @@ def _passes(program: Program, event: Event, loop: tuple[int, int]) -> set[str]:
     detail = fact.blocks[block].detail
     if not any(isinstance(a, int) and fact.calls[a].name in {"range", "trange"} for a in detail):
         return set()
-    return _terms(program, number, detail, names, 0, expand=True)
-
-
-def _horizon(program: Program, root: int, who: str) -> tuple[set[str], tuple[Evidence, ...]] | None:
-    """The factors of the length of schedule `who`, and where it is counted."""
-    for number, bind in _makers(program, root, who):
-        for atom in bind.value:
-            if not isinstance(atom, int):
-                continue
-            call = program.call(number, atom)
-            if program.role(number, atom) == "scheduler.make":
-                return _length(program, number, call, {})
-            target = program.resolver.callee(number, atom)
-            if target is not None and target.kind == "func":
-                inner = int(target.ref)
-                names = steps.arguments(program, call, inner, {})
-                for at, _ in program.own(inner, "scheduler.make"):
-                    return _length(program, inner, program.call(inner, at), names)
-    return None
-
-
-def _makers(program: Program, root: int, who: str) -> Iterator[tuple[int, Bind]]:
-    fn = program.tree.functions[root]
-    yield from ((root, b) for b in fn.fact.binds if b.target == who)
-    if who.startswith("self.") and fn.cls >= 0:
-        for owner in program.resolver.bases(fn.cls)[0]:
-            for number in program.tree.classes[owner].methods.values():
-                yield from ((number, b) for b in program.tree.functions[number].fact.binds if b.target == who)
-
-
-def _length(program: Program, number: int, call: Call, names: dict[str, str]) -> tuple[set[str], tuple[Evidence, ...]] | None:
-    given: Atoms | None = next((v for k, v in call.keywords if k in program.words["horizon"]), None)
-    if given is None and len(call.args) >= 2 and call.name.rpartition(".")[2] not in program.words["no_horizon"]:
-        given = call.args[-1] if call.name.islower() else call.args[1]
-    if given is None and call.name.rpartition(".")[2] == "LambdaLR":
-        return _by_lambda(program, number, call)
-    if given is None:
-        return None
-    factors = _terms(program, number, given, names, 0, expand=True)
-    places = [program.place(number, call.line, "the schedule is made here", "because", call.column + 1)]
-    for atom in given:
-        counted = [b for b in program.tree.functions[number].fact.binds if b.target == atom]
-        places.extend(program.place(number, b.line, "its length is counted here", "because", b.column + 1) for b in counted)
-    return factors, tuple(places)
-
-
-def _by_lambda(program: Program, number: int, call: Call) -> tuple[set[str], tuple[Evidence, ...]] | None:
-    """The counts in `lambda k: 1 - k / total`."""
-    atoms = next((v for k, v in call.keywords if k == "lr_lambda"), call.args[1] if len(call.args) > 1 else ())
-    text = str(atoms[0]) if len(atoms) == 1 else ""
-    if not text.startswith("<lambda "):
-        return None
-    inner = program.tree.first_function[program.tree.functions[number].module] + int(text[8:-1])
-    fact = program.tree.functions[inner].fact
-    if len(fact.exits) != 1 or len(fact.exits[0].items) != 1:
-        return None
-    own = {p.name for p in fact.params}
-    told = tuple(a for a in fact.exits[0].items[0] if a not in own)
-    outer = tuple(a for a in told if isinstance(a, str) and not a.startswith("="))
-    if len(outer) != sum(1 for a in told if not (isinstance(a, str) and a.startswith("="))):
-        return None
-    factors = _terms(program, number, outer, {}, 0, expand=True)
-    return factors, (program.place(number, call.line, "the schedule is made here", "because", call.column + 1),)
-
-
-def _terms(program: Program, number: int, atoms: Atoms, names: dict[str, str], depth: int, *, expand: bool) -> set[str]:
-    """The counts that a value is made of, by the last part of their names; constants above 1 stand for themselves."""
-    out: set[str] = set()
-    if depth > _DEEP:
-        return out
-    fact = program.tree.functions[number].fact
-    for atom in atoms:
-        if isinstance(atom, int):
-            call = fact.calls[atom]
-            last = call.name.rpartition(".")[2]
-            if last in program.words["seen_through"]:
-                inner = tuple(a for arg in call.args for a in arg)
-                out |= _terms(program, number, inner, names, depth + 1, expand=expand)
-            elif last in program.words["splitters"]:
-                given = tuple(a for arg in (*call.args, *(v for _, v in call.keywords)) for a in arg)
-                out |= _terms(program, number, given, names, depth + 1, expand=expand) or {call.name}
-            else:
-                out.add(f"{call.name}()")
-        elif atom.startswith("="):
-            if atom[1:].isdigit() and int(atom[1:]) > 1:
-                out.add(atom)
-        elif atom in names:
-            out.add(_tail(names[atom]))
-        else:
-            binds = [b for b in fact.binds if b.target == atom and b.form == "="] if expand else []
-            known = [t for b in binds for t in _terms(program, number, b.value, names, depth + 1, expand=expand)]
-            out |= set(known) or {_tail(atom)}
-    return out
-
-
-def _tail(path: str) -> str:
-    return path.rpartition(".")[2].split("[")[0] if not path.endswith("()") else path
-
-
-def _plain(term: str) -> str:
-    return term.removeprefix("=")
-
-
-def _listed(terms: set[str]) -> str:
-    return " and ".join(f"`{_plain(t)}`" for t in sorted(terms))
+    return terms(program, number, detail, names, 0, expand=True)
 
 
 # ---- GYR205
@@ -278,6 +221,9 @@ def _rhythm(program: Program, event: Event, found: list[Event]) -> Iterator[Susp
             side="training", hint="step the schedule where the optimizer steps",
         )  # fmt: skip
         return
+    if not taken:
+        yield from _between_steps(program, event, found, around)
+        return
     behind = [(e, r) for e in taken if (r := rhythm(program, e, loop)) is not None]
     if behind and not wrapped(program, event):
         step, (where, block) = behind[0]
@@ -287,3 +233,29 @@ def _rhythm(program: Program, event: Event, found: list[Event]) -> Iterator[Susp
             steps.evidence(program, step, "the step")),
             side="training", hint="step the schedule on the same branch as the optimizer",
         )  # fmt: skip
+
+
+def _between_steps(program: Program, event: Event, found: list[Event], around: list[tuple[int, int]]) -> Iterator[Suspect]:
+    """The schedule advances in a loop that only adds gradients up; the optimizer steps once after it."""
+    loop = around[0]
+    adds = [e for e in found if e.role == BACK and steps.inside(program, e, event, loop)]
+    after = [
+        e for e in found
+        if e.role == STEP and e.way[: loop[0]] == event.way[: loop[0]] and not steps.inside(program, e, event, loop) and len(e.way) > loop[0]
+        and e.way[loop[0]][0] == event.way[loop[0]][0]
+        and program.loops_of(e.way[loop[0]][0], steps.block_at(program, e, loop[0])) == program.loops_of(*_outside(program, event, loop))
+    ]  # fmt: skip
+    if not adds or not after:
+        return
+    call = program.call(*event.place)
+    yield at_call(
+        program, *event.place, "GYR205", f"`{readable(call)}` advances with every backward pass, the optimizer steps once after all of them",
+        evidence=(steps.evidence(program, adds[0], "gradients are only added up in this loop"), steps.evidence(program, after[0], "the step")),
+        side="training", hint="step the schedule right after the optimizer",
+    )  # fmt: skip
+
+
+def _outside(program: Program, event: Event, loop: tuple[int, int]) -> tuple[int, int]:
+    """The function and the block around a loop."""
+    number = event.way[loop[0]][0]
+    return number, program.tree.functions[number].fact.blocks[loop[1]].parent

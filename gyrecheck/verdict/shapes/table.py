@@ -11,6 +11,8 @@ from gyrecheck.verdict.shapes.crossing import crossing
 from gyrecheck.verdict.shapes.empty_update import empty_update
 from gyrecheck.verdict.shapes.gradient_rhythm import gradient_rhythm
 from gyrecheck.verdict.shapes.imports_across import imports_across
+from gyrecheck.verdict.shapes.kept_graph import kept_graph
+from gyrecheck.verdict.shapes.left_in_eval import left_in_eval
 from gyrecheck.verdict.shapes.live_buffer import live_buffer
 from gyrecheck.verdict.shapes.logprob_source import logprob_source
 from gyrecheck.verdict.shapes.lost_records import lost_records
@@ -30,6 +32,7 @@ from gyrecheck.verdict.shapes.step_order import step_order
 from gyrecheck.verdict.shapes.suspect import Suspect
 from gyrecheck.verdict.shapes.swallowed import swallowed
 from gyrecheck.verdict.shapes.target_gradient import target_gradient
+from gyrecheck.verdict.shapes.target_moves import target_moves
 from gyrecheck.verdict.shapes.version_apart import version_apart
 from gyrecheck.verdict.shapes.version_tag import version_tag
 
@@ -41,12 +44,15 @@ SHAPES: tuple[Shape, ...] = (
     imports_across,
     recorded_forward,
     act_mode,
+    left_in_eval,
     gradient_rhythm,
     step_order,
     remade,
     optimizer_reach,
     empty_update,
     target_gradient,
+    kept_graph,
+    target_moves,
     schedule,
     shared_model,
     same_object,
