@@ -25,6 +25,9 @@ _COMMON = frozenset({
     "load", "to", "cpu", "cuda", "item", "mean", "sum", "max", "min", "log", "print", "info",
 })  # fmt: skip
 
+_PASS_ON = frozenset({"next", "iter", "list", "tuple", "sorted", "reversed"})
+"""Builtins that give back what they were given, or a part of it."""
+
 
 class Edge(NamedTuple):
     """`caller` calls `callee` at its call number `call`; `kind`: call, make, passed, decorator, override, name."""
@@ -71,10 +74,15 @@ class Calls(Kinds):
         self._known_names = {f.fact.name for f in tree.functions} | {c.fact.name for c in tree.classes}
         self._spoken |= renamed
         for fn in tree.functions:
+            held: frozenset[str] | None = None
             for at, call in enumerate(fn.fact.calls):
-                if call.name != "{}":
-                    self._call(fn, at, call)
-            self._decorators(fn)
+                if call.name == "{}":
+                    continue
+                if held is None:
+                    held = self._held(fn)
+                self._call(fn, at, call, held)
+            if fn.fact.decorators:
+                self._decorators(fn)
 
     # ---- roles
 
@@ -90,7 +98,7 @@ class Calls(Kinds):
         names = self.tree.names(fn.number)
         return name in names.binds or name in names.params
 
-    def _call(self, fn: Fn, at: int, call: Call) -> None:
+    def _call(self, fn: Fn, at: int, call: Call, held: frozenset[str]) -> None:
         if call.result == -2:
             if self.lexicon.names.get(call.name[1:]) == "grad.cut":
                 self.roles[fn.number].append(RoleAt("grad.cut", at, Confidence.BOUND, call.name))
@@ -100,14 +108,14 @@ class Calls(Kinds):
         if wanted is None:
             self._wanted[last] = wanted = self._means_something(last)
         if not wanted and not ("." not in call.name and self._local(fn, call.name)):
-            self._passed(fn, at, call)
+            self._passed(fn, at, call, held)
             return
         target = self.resolver.callee(fn.number, at)
         before = len(self.edges[fn.number])
         role = self._role(fn, call, target, last)
         if target is not None and target.kind in {"func", "class", "inst"}:
             self._edge(fn, at, target, last)
-        self._passed(fn, at, call)
+        self._passed(fn, at, call, held)
         if role is not None:
             self.roles[fn.number].append(RoleAt(role[0], at, role[1], role[2]))
         first_party = target is not None and target.kind in {"func", "class", "inst", "module"}
@@ -255,29 +263,40 @@ class Calls(Kinds):
         fact = self.tree.functions[number].fact
         return len(fact.calls) <= 1 and not fact.binds and (not fact.exits or fact.exits[0].kind == "raise")
 
-    def _passed(self, fn: Fn, at: int, call: Call) -> None:
+    def _passed(self, fn: Fn, at: int, call: Call, held: frozenset[str]) -> None:
         """Edges to the functions that a call is given."""
-        holds = self._may_hold
+        may_hold = self._may_hold
         for atoms in call.args if not call.keywords else (*call.args, *[v for _, v in call.keywords]):
             for atom in atoms:
-                if isinstance(atom, int) or atom[0] == "=":
+                if isinstance(atom, int):
                     continue
-                may = holds.get(atom)
+                may = may_hold.get(atom)
                 if may is None:
-                    holds[atom] = may = atom[0] == "<" or atom.rpartition(".")[2] in self._function_names
-                if not may and atom not in self._renamed[fn.module] and not self._is_held(fn, atom):
+                    may = atom[0] == "<" or (atom[0] != "=" and atom.rpartition(".")[2] in self._function_names)
+                    may_hold[atom] = may
+                if not may and atom not in held and (atom[0] == "=" or atom not in self._renamed[fn.module]):
                     continue
                 found = self.resolver.atom(fn.number, atom)
                 if found is not None and found.kind == "func":
                     self.edges[fn.number].append(Edge(fn.number, int(found.ref), at, "passed", Confidence.BOUND))
 
-    def _is_held(self, fn: Fn, name: str) -> bool:
-        """Whether a name may hold a function here: bound to a lambda, a partial or another name."""
-        if fn.fact.globals:
-            binds = [b for b in fn.fact.binds if b.target == name]
-        else:
-            binds = (fn.names or self.tree.names(fn.number)).binds.get(name, [])
-        return any(b.value and (isinstance(b.value[0], int) or b.op == "lambda") for b in binds)
+    def _held(self, fn: Fn) -> frozenset[str]:
+        """Names that may hold a function here: bound to a lambda, or to what a call gives that may be a partial or one of ours."""
+        calls = fn.fact.calls
+        out = []
+        for bind in fn.fact.binds:
+            first = bind.value[0] if bind.value else ""
+            if isinstance(first, int):
+                last = calls[first].name.rpartition(".")[2]
+                wanted = self._wanted.get(last)
+                if wanted is None:
+                    self._wanted[last] = wanted = self._means_something(last)
+                if not wanted and last not in _PASS_ON and not self._local(fn, calls[first].name):
+                    continue
+            elif bind.op != "lambda":
+                continue
+            out.append(bind.target)
+        return frozenset(out)
 
     def _decorators(self, fn: Fn) -> None:
         for decorator in fn.fact.decorators:

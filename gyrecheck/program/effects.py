@@ -50,11 +50,11 @@ class Effects:
             self._spread(name, sources, incoming)
 
     def _spread(self, role: str, sources: list[tuple[int, RoleAt]], incoming: list[list[Edge]]) -> None:
-        self._pass(role, [s for s in sources if s[1].confidence is not Confidence.HINT], incoming, sure=True)
-        self._pass(role, sources, incoming, sure=False)
+        known = self._pass(role, [s for s in sources if s[1].confidence is not Confidence.HINT], incoming, [], sure=True)
+        self._pass(role, sources, incoming, sorted(known), sure=False)
 
-    def _pass(self, role: str, sources: list[tuple[int, RoleAt]], incoming: list[list[Edge]], *, sure: bool) -> None:
-        queue: list[int] = [] if sure else [n for n, table in enumerate(self.of) if role in table]
+    def _pass(self, role: str, sources: list[tuple[int, RoleAt]], incoming: list[list[Edge]], queue: list[int], *, sure: bool) -> list[int]:
+        """Spread from `queue` and the sources; all functions that have the role now, in the order they got it."""
         for number, at in sources:
             if role not in self.of[number]:
                 confidence = at.confidence if sure else Confidence.HINT
@@ -71,6 +71,7 @@ class Effects:
                 confidence = here.confidence if sure else Confidence.HINT
                 self.of[edge.caller][role] = Effect(role, here.distance + 1, confidence, Hop(edge.caller, edge.call, number))
                 queue.append(edge.caller)
+        return queue
 
     def chain(self, number: int, role: str) -> tuple[Hop, ...]:
         """The way from a function down to the call that has the role, shortest first; empty when it has not."""
