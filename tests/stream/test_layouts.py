@@ -96,13 +96,23 @@ def test_look_alikes_share_nothing(line: bytes, other: bytes) -> None:
     assert repr(scan._layouts.read(other)) == repr(_long(None, other))
 
 
-def _log(seed: int, size: int) -> bytes:
+def _log(seed: int, size: int, shapes: tuple[str, ...] = BODIES) -> bytes:
+    """Lines of few or many shapes, interleaved by several processes, with restarts, torn and glued lines, colour and NULs."""
     rng = random.Random(seed)
+    fronts = rng.sample(FRONTS, rng.randint(1, len(FRONTS)))
+    bodies = rng.sample(shapes, rng.randint(1, len(shapes)))
+    hurt = rng.choice((0, 5, 40))
     lines = []
-    for _ in range(size):
-        line = _text(rng, rng.choice(FRONTS) + rng.choice(BODIES))
-        lines.append(rng.choice((b"", b"", b"\r 3%|## | 1/3\r", b"\x1b[36m", b"\0")) + line)
-    return b"\n".join(lines) + b"\n"
+    for at in range(size):
+        line = _text(rng, rng.choice(fronts) + rng.choice(bodies))
+        if rng.randrange(100) < hurt:
+            line = rng.choice((
+                b"\r 3%|## | 1/3\r" + line, b"\x1b[36m" + line + b"\x1b[0m", b"\0\0" + line, line[: rng.randrange(len(line))],
+                line + b"\r" + line, b"\xff" + line, line.replace(b"=", b"=\x1b[1m"), line + line,
+                b"Restarting from checkpoint step %d" % at, line + b" [repeated 3x across cluster]", line.replace(b"=", b"= -"),
+            ))  # fmt: skip
+        lines.append(line)
+    return rng.choice((b"\n", b"\r\n")).join(lines) + rng.choice((b"\n", b"", b" "))
 
 
 def _snapshot(batches: list[list[Reading]]) -> Snapshot:
@@ -112,18 +122,49 @@ def _snapshot(batches: list[list[Reading]]) -> Snapshot:
     return tally.snapshot()
 
 
-@pytest.mark.parametrize("form", FORMATS)
-def test_columns_count_like_lines(form: LogFormat | None) -> None:
-    """A log read as columns gives the very snapshot that its readings give one after another, whatever the blocks."""
-    data = _log(3, 200)
-    expected = _snapshot(list(Scan("run.log", FormatReader(form)).read([data])))
-    assert expected.readings > 25
-    for size in (1 << 20, 7001):
-        tally = Tally()
-        for batch in Scan("run.log", FormatReader(form)).batches([data[at : at + size] for at in range(0, len(data), size)]):
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**9), st.sampled_from(FORMATS), st.sampled_from((1 << 20, 7001, 500)))
+def test_columns_count_like_lines(seed: int, form: LogFormat | None, size: int) -> None:
+    """A log read as columns gives the very snapshot that its readings give one after another, whatever the blocks and whatever is in it."""
+    data = _log(seed, 250)
+    one_by_one = Scan("run.log", FormatReader(form))
+    expected = _snapshot(list(one_by_one.read([data[at : at + size] for at in range(0, len(data), size)])))
+    scan, tally = Scan("run.log", FormatReader(form)), Tally()
+    for batch in scan.batches([data[at : at + size] for at in range(0, len(data), size)]):
+        tally.feed_batch(batch)
+    found = tally.snapshot()
+    assert repr(sorted(found.series, key=repr)) == repr(sorted(expected.series, key=repr))
+    assert repr((found.marks, found.processes, found.readings, found.suppressed)) == repr(
+        (expected.marks, expected.processes, expected.readings, expected.suppressed)
+    )
+    assert scan.seen == one_by_one.seen
+
+
+@pytest.mark.parametrize(
+    "spelled", ["7", "0042", "3.25", ".5", "12345678901234567", "0.123456789012345678", "9007199254740993", "1.5e-3", "-0", "+8.0"]
+)
+def test_numbers_of_columns_are_floats(spelled: str) -> None:
+    """A column's numbers are to the last bit what `float` makes of the text, however many digits it has."""
+    line = f"2026-11-30T13:38:01Z pid=7 side=training take dropped_stale=1 taken={spelled} buffer_left=2 dropped_other=0 reason=none\n"
+    tally = Tally()
+    for batch in Scan("run.log", FormatReader(FORMATS[1])).batches([line.encode() * 100]):
+        tally.feed_batch(batch)
+        assert sum(len(rows.orders) for rows in batch.rows) > 50
+    taken = next(series for series in tally.snapshot().series if series.name == "taken")
+    assert {repr(value) for value in taken.values} == {repr(float(spelled))}
+
+
+def test_few_lines_are_found_as_when_all_are_looked_at() -> None:
+    """In a log with few lines of interest, searching whole blocks finds the lines, numbers and offsets that a look at each line finds."""
+    noise = b"DEBUG tick idle 0.25, next batch soon\n(RolloutWorker pid=3) Avg throughput 3.5 tokens/s\n\r 3%|## | 1/3\n"
+    data = b"".join(noise * 20 + line + b"\n" for line in _log(5, 120).split(b"\n"))
+    for form in FORMATS[1:]:
+        scan, tally = Scan("run.log", FormatReader(form)), Tally()
+        for batch in scan.batches([data]):
             tally.feed_batch(batch)
+        assert scan._few
+        expected = _snapshot([Scan("run.log", FormatReader(form))._lines(data[:-1].split(b"\n"))])
         assert repr(sorted(tally.snapshot().series, key=repr)) == repr(sorted(expected.series, key=repr))
-        assert repr((tally.snapshot().marks, tally.snapshot().processes)) == repr((expected.marks, expected.processes))
 
 
 def test_every_anchor_is_covered() -> None:
