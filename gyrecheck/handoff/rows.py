@@ -7,6 +7,7 @@ record's number, and the record's other values stand in each of its rows.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -43,9 +44,17 @@ def batch_of_records(
     records, numbers = _open(records, numbers, [name for name in names if name in opened])
     columns: dict[str, Column] = {}
     _collect("", records, columns, path, 0)
-    for key, value in (header or {}).items():
-        columns.setdefault(f"header.{key}", column_of_values(f"header.{key}", [value] * len(records)))
-    return RecordBatch(path, len(records), numbers, columns, dict(header or {}))
+    return with_header(RecordBatch(path, len(records), numbers, columns), header or {})
+
+
+def with_header(batch: RecordBatch, header: Mapping[str, Scalar]) -> RecordBatch:
+    """The batch with the values of its segment's header in every row, as columns `header.<key>`."""
+    if not header:
+        return batch
+    columns = {f"header.{key}": column_of_values(f"header.{key}", [value] * batch.rows) for key, value in header.items()}
+    return replace(
+        batch, columns={**batch.columns, **{key: made for key, made in columns.items() if key not in batch.columns}}, header=dict(header)
+    )
 
 
 def _open(

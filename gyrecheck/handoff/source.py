@@ -74,6 +74,18 @@ def _fill(stream: BinaryIO, block: int) -> bytes:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
+def _overlong(path: Path) -> int:
+    """The number of the first line longer than `MAX_LINE`; counted only when it is said."""
+    with open_bytes(path) as stream:
+        number = 1
+        since = 0
+        while since <= MAX_LINE and (piece := _fill(stream, BLOCK)):
+            lines = piece.count(b"\n")
+            number += lines
+            since = len(piece) - piece.rfind(b"\n") - 1 if lines else since + len(piece)
+        return number
+
+
 def unreadable(path: Path, error: Exception) -> GyreError:
     """The one sentence for a file whose bytes cannot be had."""
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
@@ -90,7 +102,6 @@ def line_blocks(path: Path, block: int = BLOCK) -> Iterator[tuple[bytes, bool]]:
         GyreError: it cannot be read, the packing is damaged, or a line is longer than `MAX_LINE`.
     """
     rest = b""
-    number = 1
     begun = False
     try:
         with open_bytes(path) as stream:
@@ -105,13 +116,12 @@ def line_blocks(path: Path, block: int = BLOCK) -> Iterator[tuple[bytes, bool]]:
                     rest += piece
                     if len(rest) > MAX_LINE:
                         raise GyreError(  # noqa: TRY301 - the sentence belongs to this place
-                            f"{path}: line {number} is longer than {MAX_LINE >> 20} MiB; expected one record a line",
+                            f"{path}: line {_overlong(path)} is longer than {MAX_LINE >> 20} MiB; expected one record a line",
                             hint="split the record, or write npz, Parquet or safetensors",
                         )
                     continue
                 whole = rest + piece[:cut] if rest else piece[:cut]
                 rest = piece[cut:]
-                number += whole.count(b"\n")
                 yield whole, False
     except (OSError, zlib.error) as error:
         raise unreadable(path, error) from error

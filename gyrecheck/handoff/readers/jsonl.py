@@ -14,10 +14,11 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import simdjson
 
 from gyrecheck.handoff.readers.jsonl_block import batch_of_block
 from gyrecheck.handoff.readers.jsonl_plan import Plan, plan_of
-from gyrecheck.handoff.rows import batch_of_records
+from gyrecheck.handoff.rows import batch_of_records, with_header
 from gyrecheck.handoff.source import line_blocks
 from gyrecheck.model.errors import GyreError
 from gyrecheck.model.fields import RecordBatch
@@ -37,9 +38,12 @@ def read(path: Path, contract: Contract, notes: list[str]) -> Iterator[RecordBat
     line = 1
     header: dict[str, Scalar] = {}
     fast = _Fast(contract)
-    for block, partial in line_blocks(path):
-        if not partial and not header and (batch := fast.read(str(path), block, line)) is not None:
-            yield batch
+    for whole, partial in line_blocks(path):
+        block = whole
+        if line == 1 and (found := _header(whole, contract)):
+            header, block, line = found, whole[whole.index(b"\n") + 1 :], 2
+        if block and not partial and (batch := fast.read(str(path), block, line)) is not None:
+            yield with_header(batch, header)
             line += batch.rows
             continue
         lines = block.split(b"\n")
@@ -62,8 +66,6 @@ def read(path: Path, contract: Contract, notes: list[str]) -> Iterator[RecordBat
                 raise GyreError(f"{path}:{number}: is nested too deeply to be a record") from None
             for record in rows_of(value, path, number):
                 if _beside(record, contract):
-                    if not records and line == 1 and number == 1:
-                        header = {k: v for k, v in record.items() if isinstance(v, (str, int, float, bool))}
                     keys += len(record)
                     continue
                 records.append(record)
@@ -78,32 +80,34 @@ def read(path: Path, contract: Contract, notes: list[str]) -> Iterator[RecordBat
 
 
 class _Fast:
-    """The fast way for blocks whose lines are all alike, where simdjson is installed."""
+    """The fast way for blocks whose lines are all alike. A plan that does not fit is made again from the next block."""
 
     def __init__(self, contract: Contract) -> None:
         self._contract = contract
         self._plan: Plan | None = None
-        self._first = b""
-        try:
-            import simdjson
-        except ModuleNotFoundError:
-            self._parser: Any = None
-        else:
-            self._parser = simdjson.Parser()
+        self._parser = simdjson.Parser()
 
     def read(self, path: str, block: bytes, line: int) -> RecordBatch | None:
         """The block's batch, or None for the exact way."""
-        if self._parser is None:
-            return None
-        if self._plan is None or line == 1:
+        if self._plan is None:
+            first = block[: block.index(b"\n")]
             try:
-                record = _DECODER.decode(block[: block.index(b"\n")])
+                self._plan = plan_of(first, _DECODER.decode(first))
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError):
                 return None
-            if type(record) is not dict or _beside(record, self._contract) or not self._contract.opened.isdisjoint(record):
-                return None
-            self._plan = plan_of(record)
-        return batch_of_block(path, block, line, self._plan, self._parser) if self._plan is not None else None
+        if self._plan is None:
+            return None
+        batch = batch_of_block(path, block, line, self._plan, self._parser)
+        if batch is None or self._stands_beside(batch):
+            self._plan = None
+            return None
+        return batch
+
+    def _stands_beside(self, batch: RecordBatch) -> bool:
+        """Whether one of the lines is a header or footer."""
+        columns = [batch.columns[key] for key in self._contract.words.get("line_kind_keys", ()) if key in batch.columns]
+        beside = self._contract.words.get("line_kinds_beside", frozenset())
+        return any(not beside.isdisjoint(column.texts or ()) for column in columns)
 
 
 def decode(text: bytes) -> Any:  # noqa: ANN401 - JSON
@@ -144,6 +148,19 @@ def bad_line(path: Path, number: int, text: bytes, error: Exception) -> GyreErro
         f"{path}:{number}: is no JSON ({reason}): {shown!r}",
         hint="a record a line; `gyrecheck handoff show` names the formats that can be read",
     )
+
+
+def _header(block: bytes, contract: Contract) -> dict[str, Scalar]:
+    """The values of the first line where it says that it is no record; empty where it is one."""
+    if not block.startswith(b"{") or b"\n" not in block:
+        return {}
+    try:
+        record = decode(block[: block.index(b"\n")])
+    except (ValueError, RecursionError):
+        return {}
+    if type(record) is not dict or not _beside(record, contract):
+        return {}
+    return {key: value for key, value in record.items() if isinstance(value, (str, int, float, bool))}
 
 
 def _beside(record: dict[str, Any], contract: Contract) -> bool:

@@ -1,127 +1,116 @@
-"""What alike lines look like, and their numbers as columns; the second half of `jsonl_block`."""
+"""What alike lines look like: the order of their quotes and braces (their frame), and which value stands behind which key."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
+from gyrecheck.handoff.rows import MAX_NEST
 
-from gyrecheck.model.fields import Column, Kind, Shape, State
+MAX_KEYS = 128
 
-MAX_EXACT = 2.0**53
-"""Whole numbers from here on are not exact as float64."""
-Ints = npt.NDArray[np.int64]
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One key of a line, and where its value stands."""
+
+    key: str
+    """Dotted where the object stands in another one."""
+    text: bool
+    at: int
+    """Place in the frame of the key's closing quote."""
+    behind: int
+    """Bytes from there to where the value begins."""
+    last: bool
+    """The value ends with its object: no comma follows it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the first line looks like: keys with the kind of their value, and the order of all strings."""
+    """The frame of a line (quotes, braces, the newline), and what stands between its bytes."""
 
-    keys: tuple[str, ...]
-    kinds: tuple[str, ...]
-    """number, flag, text, list"""
-    strings: tuple[tuple[bytes, bool], ...]
-    """Each string of the line: its bytes, and whether it is a key."""
+    frame: bytes
+    commas: tuple[int, ...]
+    """Commas behind each byte of the frame; -1 where a number, flag, null or list stands."""
+    spans: tuple[tuple[int, bytes], ...]
+    """Place of each key's opening quote, and the bytes from there to where its value begins."""
+    values: tuple[Value, ...]
+    texts: bool
+    """A line holds text, or a key with commas or brackets in its name: what stands inside quotes is set aside."""
 
 
-def plan_of(record: Any) -> Plan | None:  # noqa: ANN401 - decoded JSON
-    """The plan for lines like `record`, or None when they cannot go the fast way."""
-    if type(record) is not dict or not 0 < len(record) <= 64:
+def plan_of(line: bytes, record: Any) -> Plan | None:  # noqa: ANN401 - decoded JSON
+    """The plan for lines like `line` (no newline), which holds `record`; None when they cannot go the fast way."""
+    if type(record) is not dict:
         return None
-    kinds: list[str] = []
-    strings: list[tuple[bytes, bool]] = []
-    for key, value in record.items():
-        if "true" in key or "false" in key:
-            return None
-        strings.append((key.encode(), True))
-        kind = type(value)
-        if kind is bool:
-            kinds.append("flag")
-        elif kind in {int, float}:
-            kinds.append("number")
-        elif kind is str:
-            kinds.append("text")
-            strings.append((b"", False))
-        elif kind is list:
-            kinds.append("list")
-        else:
-            return None
-    return Plan(tuple(record), tuple(kinds), tuple(strings))
+    build = _Builder(line)
+    if not build.take("", record, 0) or build.at != len(line):
+        return None
+    texts = any(value.text for value in build.values) or any(set(span) & set(b",[]{}") for _, span in build.spans)
+    return Plan(bytes([*build.frame, 10]), (*build.commas, 0), tuple(build.spans), tuple(build.values), texts)
 
 
-def columns_of(
-    block: bytes,
-    values: npt.NDArray[np.float64],
-    counts: Ints,
-    fractions: Ints,
-    shapes: dict[int, tuple[tuple[Shape, ...], npt.NDArray[np.int32]]],
-    table: Ints,
-    plan: Plan,
-) -> dict[str, Column] | None:
-    """One column a key from all numbers of the block in document order, `counts` [rows, keys] of them each; None where one is not exact."""
-    rows, keys = counts.shape
-    state = np.full(rows, int(State.PRESENT), np.int8)
-    zeros8, zeros32 = np.zeros(rows, np.int8), np.zeros(rows, np.int32)
-    width = counts.sum(axis=1)
-    even = bool((counts == counts[0]).all())
-    grid = values.reshape(rows, int(width[0])) if even else values
-    key_of = None if even else np.repeat(np.tile(np.arange(keys, dtype=np.int8), rows), counts.reshape(-1))
-    offset = np.concatenate(([0], np.cumsum(counts[0])))
-    columns: dict[str, Column] = {}
-    texts_in_line = [at for at, (_, is_key) in enumerate(plan.strings) if not is_key]
-    text_at = dict(zip([at for at, kind in enumerate(plan.kinds) if kind == "text"], texts_in_line, strict=True))
-    for at, key in enumerate(plan.keys):
-        kind = plan.kinds[at]
-        if kind == "text":
-            where = table[:, [2 * text_at[at], 2 * text_at[at] + 1]].tolist()
-            try:
-                texts = tuple(block[a + 1 : b].decode() for a, b in where)
-            except UnicodeDecodeError:
-                return None
-            columns[key] = Column(
-                key,
-                Kind.TEXT,
-                "text",
-                rows,
-                state,
-                zeros32,
-                ((),),
-                np.ones(rows, np.int64),
-                np.full(rows, np.nan),
-                zeros8,
-                (Kind.TEXT,),
-                texts,
-            )
-            continue
-        flat: npt.NDArray[Any] = grid[:, offset[at] : offset[at + 1]].reshape(-1) if key_of is None else values[key_of == at]
-        own_shapes, which = shapes.get(at, (((),), zeros32))
-        kinds: tuple[Kind, ...] = (Kind.FLOAT,)
-        kind_of = zeros8
-        with_fraction = fractions[:, at] > 0
-        if kind == "flag":
-            if fractions[:, at].any() or ((flat != 0) & (flat != 1)).any():
-                return None
-            flat, kinds = flat != 0, (Kind.BOOL,)
-        elif not with_fraction.any():
-            if np.abs(flat).max(initial=0.0) >= MAX_EXACT:
-                return None
-            flat, kinds = flat.astype(np.int64), (Kind.INT,)
-        elif (fractions[:, at] < counts[:, at]).any():
-            kinds, kind_of = (Kind.INT, Kind.FLOAT), with_fraction.astype(np.int8)
-        whole = kinds[0] if len(kinds) == 1 else Kind.FLOAT
-        columns[key] = Column(
-            key,
-            whole,
-            whole.value,
-            rows,
-            state,
-            which,
-            own_shapes,
-            np.ascontiguousarray(counts[:, at]),
-            np.ascontiguousarray(flat),
-            kind_of,
-            kinds,
-        )
-    return columns
+class _Builder:
+    """Walks through a line along its decoded record; every byte must be where the record says."""
+
+    def __init__(self, line: bytes) -> None:
+        self.line, self.at = line, 0
+        self.frame = bytearray()
+        self.commas: list[int] = []
+        self.values: list[Value] = []
+        self.spans: list[tuple[int, bytes]] = []
+
+    def take(self, prefix: str, record: dict[str, Any], depth: int) -> bool:
+        """Take the object that begins here; False when it does not fit."""
+        if depth > MAX_NEST or not record or not self._take(b"{"):
+            return False
+        self._framed(b"{")
+        for number, (name, value) in enumerate(record.items()):
+            if number:
+                if not self._take(b","):
+                    return False
+                self.commas[-1] += self.commas[-1] >= 0
+            place, begin = len(self.frame), self.at
+            quoted = b'"' + name.encode("utf-8", "surrogatepass") + b'"'
+            if len(self.values) >= MAX_KEYS or not self._take(quoted) or not self._take(b":"):
+                return False
+            self._framed(b'""')
+            self.spans.append((place, self.line[begin : self.at]))
+            key = f"{prefix}.{name}" if prefix else name
+            if type(value) is dict:
+                if not self.take(key, value, depth + 1):
+                    return False
+                continue
+            behind = self.at - begin - len(quoted) + 1
+            self.values.append(Value(key, type(value) is str, place + 1, behind, number + 1 == len(record)))
+            if not self._value(value):
+                return False
+        self._framed(b"}")
+        return self._take(b"}")
+
+    def _value(self, value: object) -> bool:
+        if isinstance(value, str):
+            self._framed(b'""')
+            return self._take(b'"' + value.encode("utf-8", "surrogatepass") + b'"')
+        self.commas[-1] = -1
+        depth = 0
+        for at in range(self.at, len(self.line)):
+            byte = self.line[at]
+            depth += (byte == 91) - (byte == 93)
+            if byte in b'"{' or (byte in b",}" and depth == 0):
+                self.at = at
+                return byte in b",}"
+        return False
+
+    def _framed(self, more: bytes) -> None:
+        self.frame += more
+        self.commas += [0] * len(more)
+
+    def _take(self, wanted: bytes) -> bool:
+        """Take these bytes and the spaces behind them."""
+        if not self.line.startswith(wanted, self.at):
+            return False
+        self.at += len(wanted)
+        while self.line[self.at : self.at + 1] == b" ":
+            self.at += 1
+        return True
