@@ -5,7 +5,7 @@ Rows are compared by a 64-bit sum over the bits of all their numbers and positio
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,8 @@ from gyrecheck.verdict.records.ranges import Ranges
 from gyrecheck.verdict.records.view import Bools, Ints, View, rank
 
 Sums = npt.NDArray[np.uint64]
+SEED = np.uint64(0xBF58476D1CE4E5B9)
+_WORD = (1 << 64) - 1
 KEPT = 400_000
 """Rows remembered, so that memory stays bounded."""
 
@@ -30,8 +32,10 @@ class SameContent(Question):
     needs = (("tokens", "logprob"), ("obs", "action", "step", "episode_id"))
 
     def __init__(self) -> None:
-        self.whole: dict[int, int] = {}
-        self.logprobs: dict[int, tuple[int, int]] = {}
+        self.parts: list[tuple[str, Ints, Sums, Sums, Sums]] = []
+        """Of each batch its file, and of each row its record and the marks of all its content, of its log-probs and of its tokens."""
+        self.kept = 0
+        self.samples = False
         self.twice = Ranges()
         self.twice_seen: list[tuple[int, str]] = []
         self.other = Ranges()
@@ -40,7 +44,7 @@ class SameContent(Question):
 
     def feed(self, view: View) -> None:
         """Read one batch."""
-        if len(self.whole) > KEPT:
+        if self.kept > KEPT:
             return
         if view.has("tokens", "logprob"):
             self._samples(view)
@@ -56,48 +60,51 @@ class SameContent(Question):
         if temperature is not None:
             told &= ~(temperature == 0)  # greedy answers to one prompt are equal
         one, two = sums(tokens, view.rows), sums(logprob, view.rows)
-        batch = view.labels("batch_id")
         self.rows += view.rows
-        for at in np.flatnonzero(told).tolist():
-            record = int(view.records[at])
-            place = hash((int(one[at]), int(two[at]), batch[at] if batch else None))
-            first = self.whole.setdefault(place, record)
-            if first != record:
-                self.twice.add(view.path, view.records[at : at + 1])
-                self._say(self.twice_seen, record, f"record {record} holds the tokens and log-probs of record {first}")
-                continue
-            known = self.logprobs.setdefault(int(two[at]), (record, int(one[at])))
-            if known[1] != int(one[at]):
-                self.other.add(view.path, view.records[at : at + 1])
-                self._say(self.other_seen, record, f"record {record} has the log-probs of record {known[0]} and other tokens")
+        self.samples = True
+        self._keep(view, together((one, two, labels(view, "batch_id")))[told], two[told], one[told], view.records[told])
 
     def _steps(self, view: View) -> None:
         columns = [view.column(role) for role in ("obs", "action", "reward", "step", "next_obs")]
         used = [column for column in columns if column is not None and _numbers(column)]
         step = view.integer("step")
-        episodes = view.labels("episode_id")
-        if step is None or episodes is None or len(used) < 3 or not step[1].all():
+        if step is None or view.labels("episode_id") is None or len(used) < 3 or not step[1].all():
             return
-        beside, batch = view.labels("env_id"), view.labels("batch_id")
-        total = np.zeros(view.rows, np.uint64)
-        for number, column in enumerate(used):
-            total = total * np.uint64(0x9E3779B97F4A7C15) + sums(column, view.rows) + np.uint64(number)
+        names = [labels(view, role) for role in ("episode_id", "env_id", "batch_id")]
+        whole = together([*(sums(column, view.rows) for column in used), *names])
         self.rows += view.rows
-        for at, (value, name) in enumerate(zip(total.tolist(), episodes, strict=True)):
-            key = hash((value, name, beside[at] if beside else None, batch[at] if batch else None))
-            record = int(view.records[at])
-            first = self.whole.setdefault(key, record)
-            if first != record:
-                self.twice.add(view.path, view.records[at : at + 1])
-                self._say(self.twice_seen, record, f"record {record} is record {first} again")
+        self._keep(view, whole, whole, whole, view.records)
 
-    @staticmethod
-    def _say(seen: list[tuple[int, str]], record: int, text: str) -> None:
-        if len(seen) < 5:
-            seen.append((record, text))
+    def _keep(self, view: View, whole: Sums, logprobs: Sums, tokens: Sums, records: Ints) -> None:
+        self.parts.append((view.path, records, whole, logprobs, tokens))
+        self.kept += len(records)
+
+    def _compare(self) -> None:
+        """Every row against the first one that has its content, all at once."""
+        if not self.kept:
+            return
+        records, whole, logprobs, tokens = (np.concatenate([part[at] for part in self.parts]) for at in (1, 2, 3, 4))
+        first = first_equal(whole)
+        twice = records[first] != records
+        for at in np.flatnonzero(twice)[:5].tolist():
+            what = "holds the tokens and log-probs of record {}" if self.samples else "is record {} again"
+            self.twice_seen.append((int(records[at]), f"record {records[at]} " + what.format(records[first[at]])))
+        known = first_equal(logprobs)
+        other = ~twice & (tokens[known] != tokens) if self.samples else np.zeros(len(twice), np.bool_)
+        for at in np.flatnonzero(other)[:5].tolist():
+            text = f"record {records[at]} has the log-probs of record {records[known[at]]} and other tokens"
+            self.other_seen.append((int(records[at]), text))
+        begin = 0
+        for path, own, *_ in self.parts:
+            end = begin + len(own)
+            self.twice.add(path, own[twice[begin:end]])
+            self.other.add(path, own[other[begin:end]])
+            begin = end
+        self.parts, self.kept = [], 0
 
     def answer(self, case: Case) -> Iterator[Finding]:
         """Copies in a minority of the records; log-probs of another sample."""
+        self._compare()
         if self.twice and self.twice.rows <= 0.5 * self.rows:
             text = f"duplicate samples: {self.twice.rows} of {self.rows} records hold what another one holds: {self.twice_seen[0][1]}"
             yield case.finding("GYR337", text, where=self.twice, evidence=self.twice_seen)
@@ -113,15 +120,48 @@ def sums(column: Column, rows: int) -> Sums:
     """[rows] one 64-bit number for each row's values in their order."""
     counts: Ints = np.asarray(column.counts)
     bits = np.asarray(column.flat).astype(np.float64).view(np.uint64)
+    bits ^= bits >> np.uint64(29)
+    size = int(counts[0]) if rows else 0
+    if size and (counts == size).all():
+        mixed = bits.reshape(rows, size)
+        mixed *= np.arange(size, dtype=np.uint64) * np.uint64(2) + SEED
+        mixed ^= mixed >> np.uint64(31)
+        return np.asarray(mixed.sum(axis=1) + np.uint64(size))
     start = np.cumsum(counts) - counts
     position = (np.arange(len(bits)) - np.repeat(start, counts)).astype(np.uint64)
-    mixed = (bits ^ (bits >> np.uint64(29))) * (position * np.uint64(2) + np.uint64(0xBF58476D1CE4E5B9))
-    mixed ^= mixed >> np.uint64(31)
+    bits *= position * np.uint64(2) + SEED
+    bits ^= bits >> np.uint64(31)
     out = np.zeros(rows, np.uint64)
     filled = np.flatnonzero(counts > 0)
     if len(filled):
-        out[filled] = np.add.reduceat(mixed, start[filled])
+        out[filled] = np.add.reduceat(bits, start[filled])
     return out + counts.astype(np.uint64)
+
+
+def labels(view: View, role: str) -> Sums:
+    """[rows] one 64-bit number for each row's label, 0 where there is none; equal for equal labels, numbers and text."""
+    column = view.column(role)
+    if column is not None and column.texts is None and _numbers(column) and (np.asarray(column.counts) == 1).all():
+        return np.asarray(np.asarray(column.flat).astype(np.float64).view(np.uint64))
+    found = view.labels(role)
+    if found is None:
+        return np.zeros(view.rows, np.uint64)
+    return np.fromiter((0 if label is None else hash(label) & _WORD for label in found), np.uint64, view.rows)
+
+
+def together(parts: Sequence[Sums]) -> Sums:
+    """[rows] one number for several, in their order."""
+    total = np.zeros(len(parts[0]), np.uint64)
+    for number, part in enumerate(parts):
+        total = total * np.uint64(0x9E3779B97F4A7C15) + (part ^ (part >> np.uint64(32))) + np.uint64(number)
+        total ^= total >> np.uint64(29)
+    return total
+
+
+def first_equal(values: Sums) -> Ints:
+    """[rows] index of the first row that has the same value."""
+    _, first, which = np.unique(values, return_index=True, return_inverse=True)
+    return np.asarray(first[which], np.int64)
 
 
 def _numbers(column: Column) -> bool:
