@@ -12,7 +12,7 @@ from gyrecheck.model.fields import Kind
 from gyrecheck.model.finding import Finding, Severity
 from gyrecheck.verdict.records.question import Case, Question, show
 from gyrecheck.verdict.records.ranges import Ranges
-from gyrecheck.verdict.records.view import View, lead, rank
+from gyrecheck.verdict.records.view import View, lead, per_row, rank
 
 NEVER_ALL_ZERO = ("value", "advantage", "obs", "next_obs", "return", "entropy")
 CONTINUOUS = ("value", "logprob", "entropy", "advantage", "return", "reward")
@@ -45,8 +45,7 @@ class Failures(Question):
         mask = view.column("mask")
         if mask is not None and mask.kind is not Kind.TEXT:
             counts = np.asarray(mask.counts)
-            row = np.repeat(np.arange(view.rows), counts)
-            on = np.bincount(row[np.nan_to_num(np.asarray(mask.flat).astype(np.float64)) != 0], minlength=view.rows)
+            on = per_row(view.counted("mask"), counts)
             measured &= (on > 0) | (counts == 0)
         said = view.failed()
         failed = measured & said if said is not None else None
@@ -141,8 +140,7 @@ class FilledIn(Question):
             if column is None or column.kind not in {Kind.INT, Kind.FLOAT} or len(np.asarray(column.counts)) != view.rows:
                 return
             counts = np.asarray(column.counts)
-            row = np.repeat(np.arange(view.rows), counts)
-            nonzero = np.bincount(row[np.asarray(column.flat) != 0], minlength=view.rows)
+            nonzero = per_row(np.asarray(column.flat) != 0, counts)
             zero &= (nonzero == 0) & (counts > 0)
             if not zero.any():
                 break

@@ -11,7 +11,7 @@ from gyrecheck.model.finding import Finding, Severity
 from gyrecheck.rulebook.record_limits import load_record_limits
 from gyrecheck.verdict.records.question import Case, Question, show
 from gyrecheck.verdict.records.ranges import Ranges
-from gyrecheck.verdict.records.view import Bools, Ints, View, rank
+from gyrecheck.verdict.records.view import Bools, Ints, View, per_row, rank
 
 
 class LogProbs(Question):
@@ -40,7 +40,7 @@ class LogProbs(Question):
         column = view.column("logprob")
         if column is None or column.kind not in {Kind.FLOAT, Kind.INT}:
             return
-        flat = np.asarray(column.flat).astype(np.float64)
+        flat = np.asarray(column.flat).astype(np.float64, copy=False)
         counts = np.asarray(column.counts)
         finite = np.isfinite(flat)
         if not finite.any():
@@ -49,30 +49,34 @@ class LogProbs(Question):
         self.discrete |= _discrete(view)
         temperature = view.number("temperature")
         self.greedy |= temperature is not None and bool((temperature == 0).any())
-        row = np.repeat(np.arange(view.rows), counts)
         counted = _counted(view, counts)
         use = finite & counted
         if not use.any():
             return
-        self.values += int(use.sum())
-        self.low, self.high = min(self.low, float(flat[use].min())), max(self.high, float(flat[use].max()))
-        above = use & (flat > 1e-4)
-        if above.any():
-            self.positive.add(view.path, view.records[np.unique(row[above])])
+        used = flat if use.all() else flat[use]
+        self.values += len(used)
+        low, high = float(used.min()), float(used.max())
+        self.low, self.high = min(self.low, low), max(self.high, high)
+        if high > 1e-4:
+            above = use & (flat > 1e-4)
+            self.positive.add(view.path, view.records[per_row(above, counts) > 0])
+            row = np.repeat(np.arange(view.rows), counts)
             at = int(above.argmax())
             self.seen.append(
                 (int(view.records[row[at]]), f"log-prob {show(flat[at])} is a probability of {show(np.exp(min(flat[at], 50)))}")
             )
-        filler = use & (flat <= load_record_limits().fill_logprob)
-        if filler.any():
-            self.sentinel.add(view.path, view.records[np.unique(row[filler])])
+        if low <= load_record_limits().fill_logprob:
+            filler = use & (flat <= load_record_limits().fill_logprob)
+            self.sentinel.add(view.path, view.records[per_row(filler, counts) > 0])
             self.sentinel_value = float(flat[filler][0])
-        zero = use & (flat == 0)
-        self.zeros += int(zero.sum())
-        per_row = np.bincount(row[use], minlength=view.rows)
-        zero_row = np.bincount(row[zero], minlength=view.rows)
         self.single |= rank(column) == 0
-        whole = (per_row > 0) & (zero_row == per_row)
+        zero = use & (flat == 0)
+        zeros = int(np.count_nonzero(zero))
+        if not zeros:
+            return
+        self.zeros += zeros
+        used_row = per_row(use, counts)
+        whole = (used_row > 0) & (per_row(zero, counts) == used_row)
         self.zero_rows.add(view.path, view.records[whole])
 
     def answer(self, case: Case) -> Iterator[Finding]:
@@ -141,5 +145,5 @@ def _counted(view: View, counts: Ints) -> Bools:
     mask = view.column("mask")
     if mask is None or mask.kind is Kind.TEXT or not np.array_equal(np.asarray(mask.counts), counts):
         return np.ones(int(counts.sum()), np.bool_)
-    on = np.nan_to_num(np.asarray(mask.flat).astype(np.float64)) != 0
+    on = view.counted("mask")
     return on if on.any() else np.ones(len(on), np.bool_)

@@ -12,7 +12,7 @@ from gyrecheck.rulebook.record_limits import load_record_limits
 from gyrecheck.verdict.records.question import Case, Question, show
 from gyrecheck.verdict.records.ranges import Ranges
 from gyrecheck.verdict.records.unsampled import UnsampledRuns
-from gyrecheck.verdict.records.view import Bools, Floats, Ints, View, lead, rank
+from gyrecheck.verdict.records.view import Bools, Floats, Ints, View, lead, per_row, rank
 
 
 class Masks(Question):
@@ -42,27 +42,26 @@ class Masks(Question):
         column = view.column("mask")
         if column is None or column.kind in {Kind.TEXT, Kind.OBJECT, Kind.NONE}:
             return
-        mask = np.nan_to_num(np.asarray(column.flat).astype(np.float64))
+        mask = np.asarray(column.flat)
         counts = np.asarray(column.counts)
         filled = counts > 0
         if not filled.any():
             return
         self.rows += int(filled.sum())
-        row = np.repeat(np.arange(view.rows), counts)
-        strange = (mask < 0) | (mask > 1)
+        strange = (mask < 0) | (mask > 1) if column.kind is not Kind.BOOL else np.zeros(0, np.bool_)
         if strange.any():
-            self.odd.add(view.path, view.records[np.unique(row[strange])])
+            self.odd.add(view.path, view.records[per_row(strange, counts) > 0])
             self.odd_value = float(mask[strange][0])
-        on = mask != 0
-        total = np.bincount(row[on], minlength=view.rows)
+        on = view.counted("mask")
+        total = per_row(on, counts)
         if rank(column) == 0:
             self._single(view, on)
             return
         self._empty(view, filled & (total == 0))
-        turned = self._against_logprobs(view, on, counts, row) | self._against_prompt(view, on, counts, row)
+        turned = self._against_logprobs(view, on, counts) | self._against_prompt(view, on, counts)
         if turned.any():
             self.inverted.add(view.path, view.records[turned])
-        self._against_padding(view, on, counts, row)
+        self._against_padding(view, on, counts)
 
     def _single(self, view: View, on: Bools) -> None:
         if not on.any():
@@ -80,15 +79,16 @@ class Masks(Question):
             empty &= ~flag
         self.empty.add(view.path, view.records[empty])
 
-    def _against_logprobs(self, view: View, on: Bools, counts: Ints, row: Ints) -> Bools:
+    def _against_logprobs(self, view: View, on: Bools, counts: Ints) -> Bools:
         logprob = view.column("logprob")
         if logprob is None or not np.array_equal(np.asarray(logprob.counts), counts) or logprob.kind not in {Kind.FLOAT, Kind.INT}:
             return np.zeros(view.rows, np.bool_)
-        value = np.asarray(logprob.flat).astype(np.float64)
-        zero = (value == 0) | np.isnan(value) | (value <= load_record_limits().fill_logprob)
-        n = view.rows
-        on_zero, on_real = np.bincount(row[on & zero], minlength=n), np.bincount(row[on & ~zero], minlength=n)
-        off_zero, off_real = np.bincount(row[~on & zero], minlength=n), np.bincount(row[~on & ~zero], minlength=n)
+        value = np.asarray(logprob.flat).astype(np.float64, copy=False)
+        zero = (value == 0) | ~(value > load_record_limits().fill_logprob)
+        all_on, all_zero = per_row(on, counts), per_row(zero, counts)
+        on_zero = per_row(on & zero, counts) if all_zero.any() else all_zero
+        on_real, off_zero = all_on - on_zero, all_zero - on_zero
+        off_real = counts - all_on - off_zero
         mixed = (on_zero + on_real > 0) & (off_zero + off_real > 0) & (counts >= 2)
         self.told += int(mixed.sum())
         turned = mixed & (on_real == 0) & (off_zero == 0)
@@ -104,7 +104,7 @@ class Masks(Question):
         self.runs.read(view, zero, on, value, counts, np.asarray((on_zero >= 1) & (on_real >= 1) & ~turned))
         return np.asarray(turned)
 
-    def _against_prompt(self, view: View, on: Bools, counts: Ints, row: Ints) -> Bools:
+    def _against_prompt(self, view: View, on: Bools, counts: Ints) -> Bools:
         length = view.number("prompt_length")
         tokens = view.column("tokens")
         prompt_tokens = view.column("prompt_tokens")
@@ -116,6 +116,7 @@ class Masks(Question):
         whole = np.isfinite(length) & (counts > np.nan_to_num(length))
         if tokens is not None and rank(tokens) >= 1:
             whole &= lead(tokens) == counts
+        row = np.repeat(np.arange(view.rows), counts)
         position = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
         in_prompt = (position < np.nan_to_num(length)[row]) & whole[row]
         n = view.rows
@@ -133,19 +134,20 @@ class Masks(Question):
             self.prompt_seen.append((int(view.records[at]), f"mask 1 on {counted[at]} of {size[at]} prompt tokens"))
         return np.asarray(turned)
 
-    def _against_padding(self, view: View, on: Bools, counts: Ints, row: Ints) -> None:
+    def _against_padding(self, view: View, on: Bools, counts: Ints) -> None:
         attention = view.column("attention_mask")
         pad = np.zeros(len(on), np.bool_)
         if attention is not None and np.array_equal(np.asarray(attention.counts), counts) and attention.kind is not Kind.TEXT:
             pad |= np.asarray(attention.flat) == 0
         tokens, fill = view.column("tokens"), view.number("pad_token")
         if fill is not None and tokens is not None and np.array_equal(np.asarray(tokens.counts), counts):
-            pad |= _trailing(np.asarray(tokens.flat) == fill[row], counts)
+            pad |= _trailing(np.asarray(tokens.flat) == np.repeat(fill, counts), counts)
         wrong = pad & on
         if wrong.any():
-            rows = np.unique(row[wrong])
+            number_wrong = per_row(wrong, counts)
+            rows = np.flatnonzero(number_wrong)
             self.padding.add(view.path, view.records[rows])
-            number = int(np.bincount(row[wrong], minlength=view.rows)[rows[0]])
+            number = int(number_wrong[rows[0]])
             self.padding_seen.append((int(view.records[rows[0]]), f"mask 1 on {number} padding tokens"))
 
     def answer(self, case: Case) -> Iterator[Finding]:

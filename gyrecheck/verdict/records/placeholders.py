@@ -77,12 +77,15 @@ class PlaceholderToken(Question):
         if column is None or column.kind is not Kind.INT or rank(column) != 1:
             return
         self.rows += view.rows
-        below = np.asarray(column.flat) < 0
+        flat = np.asarray(column.flat)
+        if not len(flat) or flat.min() >= 0:
+            return
+        below = flat < 0
         counts = np.asarray(column.counts)
         for role in ("mask", "attention_mask"):
             mask = view.column(role)
             if mask is not None and np.array_equal(np.asarray(mask.counts), counts):
-                below = below & (np.asarray(mask.flat) != 0)
+                below = below & view.counted(role)
         if not below.any():
             return
         row = np.repeat(np.arange(view.rows), counts)[below]

@@ -117,6 +117,19 @@ class View:
             return None
         return np.asarray(np.nan_to_num(number) != 0)
 
+    def counted(self, role: str) -> Bools:
+        """[values] which values of a mask are not 0; an empty array where the column holds none."""
+        made: Bools = self._once("counted", role, self._counted)
+        return made
+
+    def _counted(self, role: str) -> Bools:
+        column = self.column(role)
+        if column is None:
+            return np.zeros(0, np.bool_)
+        flat = np.asarray(column.flat)
+        on = flat != 0
+        return np.asarray(on & ~np.isnan(flat)) if flat.dtype.kind == "f" else np.asarray(on)
+
     def present(self, role: str) -> Bools:
         """[rows] whether the row has a value under the role."""
         column = self.column(role)
@@ -189,6 +202,15 @@ def lead(column: Column) -> Ints:
     of = np.asarray(column.shape_of)
     table = np.array([*(shape[0] if shape else 1 for shape in column.shapes), -1], np.int64)
     return np.asarray(table[of])
+
+
+def per_row(flags: Bools, counts: Ints) -> Ints:
+    """[rows] how many of each row's `counts` values are True; `flags` are those of all rows."""
+    if len(counts) and len(flags) == len(counts) * int(counts[0]) and (counts == counts[0]).all():
+        return np.asarray(np.count_nonzero(flags.reshape(len(counts), -1), axis=1))
+    totals = np.concatenate(([0], np.cumsum(flags)))
+    ends = np.cumsum(counts)
+    return np.asarray(totals[ends] - totals[ends - counts])
 
 
 def row_of_element(column: Column) -> Ints:
