@@ -150,6 +150,8 @@ class Module(NamedTuple):
     classes: tuple[Class, ...]
     imports: tuple[Import, ...]
     lines: int = 0
+    annotated: tuple[str, ...] = ()
+    """First names that stand in annotations, inside brackets and unions too; sorted."""
 
 
 class Unreadable(NamedTuple):

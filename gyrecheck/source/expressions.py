@@ -6,7 +6,7 @@ import ast
 from sys import intern
 
 from gyrecheck.model.facts import Atoms, Bind, Call, Decorator, Exit, Function, Import, Param
-from gyrecheck.source.scopes import Scope, dotted
+from gyrecheck.source.scopes import Scope, dotted, mentioned
 
 OPERATORS: dict[type, str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**", ast.MatMult: "@",
@@ -26,6 +26,7 @@ class Expressions:
         self.scopes: list[Scope] = []
         self.functions: list[Function | None] = []
         self.imports: list[Import] = []
+        self.annotated: set[str] = set()
         self.scope: Scope
         self.expect = 0
         self.type_only = False
@@ -94,8 +95,13 @@ class Expressions:
         return tuple(out)
 
     def _param(self, arg: ast.arg, default: ast.expr | None, kind: str) -> Param:
-        annotation = dotted(arg.annotation) if arg.annotation is not None else ""
+        annotation = self._annotation(arg.annotation) if arg.annotation is not None else ""
         return Param(arg.arg, annotation, None if default is None else self._value(default), kind)
+
+    def _annotation(self, node: ast.expr) -> str:
+        """The annotation as `dotted` has it; every first name in it is remembered."""
+        mentioned(node, self.annotated)
+        return dotted(node)
 
     def _lambda(self, node: ast.Lambda) -> Atoms:
         params = self._params(node.args)

@@ -40,7 +40,8 @@ class _Pass(Expressions):
         self._open("<module>", "", -1, 1, 0, (tree.body[-1].end_lineno or 1) if tree.body else 1)
         self._body(tree.body)
         self._close((), (), "", is_async=False)
-        return Module(path, tuple(f for f in self.functions if f is not None), tuple(self.classes), tuple(self.imports), lines)
+        functions = tuple(f for f in self.functions if f is not None)
+        return Module(path, functions, tuple(self.classes), tuple(self.imports), lines, tuple(sorted(self.annotated)))
 
     # ---- scopes
 
@@ -96,7 +97,7 @@ class _Pass(Expressions):
             self.expect = 1
         atoms = self._value(node.value) if node.value is not None else ()
         self.expect = 0
-        self._bind(node.target, atoms, "=" if node.value is not None else ":", operator(node.value), dotted(node.annotation))
+        self._bind(node.target, atoms, "=" if node.value is not None else ":", operator(node.value), self._annotation(node.annotation))
 
     def _augmented(self, node: ast.AugAssign) -> None:
         self._bind(node.target, self._value(node.value), "+=", OPERATORS.get(type(node.op), ""))
@@ -201,7 +202,8 @@ class _Pass(Expressions):
         cls = self.scope.cls if self.scope.name.startswith("<class ") else -1
         self._open(node.name, self._qualified(node.name), cls, node.lineno, node.col_offset, node.end_lineno or node.lineno)
         self._body(node.body)
-        self._close(params, decorators, dotted(node.returns), is_async=type(node) is ast.AsyncFunctionDef)
+        returns = self._annotation(node.returns) if node.returns is not None else ""
+        self._close(params, decorators, returns, is_async=type(node) is ast.AsyncFunctionDef)
 
     def _decorator(self, node: ast.expr) -> Decorator:
         if isinstance(node, ast.Call):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import Any
 
 from gyrecheck.model.facts import Atoms, Bind, Block, Call, Decorator, Exit, Function, Param
@@ -97,3 +98,26 @@ def dotted(node: ast.expr | None) -> str:
             return dotted(inner.elts[0] if isinstance(inner, ast.Tuple) and inner.elts else inner)
         return outer
     return ""
+
+
+def mentioned(node: ast.expr, names: set[str]) -> None:
+    """Adds the first name of every path in an annotation, quoted parts too: `dict[str, gymnasium.Space] | None` -> dict, str, gymnasium."""
+    kind = type(node)
+    if kind is ast.Name:
+        names.add(node.id)  # type: ignore[attr-defined]
+    elif kind is ast.Attribute:
+        mentioned(node.value, names)  # type: ignore[attr-defined]
+    elif kind is ast.Subscript:
+        mentioned(node.value, names)  # type: ignore[attr-defined]
+        mentioned(node.slice, names)  # type: ignore[attr-defined]
+    elif kind is ast.BinOp:
+        mentioned(node.left, names)  # type: ignore[attr-defined]
+        mentioned(node.right, names)  # type: ignore[attr-defined]
+    elif kind is ast.Tuple or kind is ast.List:
+        for part in node.elts:  # type: ignore[attr-defined]
+            mentioned(part, names)
+    elif kind is ast.Constant and type(node.value) is str:  # type: ignore[attr-defined]
+        names.update(_FIRST.findall(node.value))  # type: ignore[attr-defined]
+
+
+_FIRST = re.compile(r"(?<![\w.])[A-Za-z_]\w*")

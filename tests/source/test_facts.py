@@ -107,3 +107,11 @@ def test_any_text_ends(text: str) -> None:
 def test_any_bytes_end(data: bytes) -> None:
     """Any bytes give facts or a named failure."""
     assert isinstance(read_source(data, "x.py"), (Module, Unreadable))
+
+
+def test_names_in_annotations_are_remembered() -> None:
+    """Every first name of an annotation is kept, inside brackets, unions and quotes too; values and calls are none."""
+    text = "x: 'dict[str, gym.Space]' = f(a)\ndef g(p: list[b.C] | None, q: int = d) -> tuple[E, ...]:\n    return p\n"
+    found = read_source(text.encode(), "a.py")
+    assert isinstance(found, Module)
+    assert found.annotated == ("E", "b", "dict", "gym", "int", "list", "str", "tuple")

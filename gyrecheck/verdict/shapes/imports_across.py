@@ -47,7 +47,9 @@ def _environments(program: Program, module: int, facts: Module, learns: tuple[in
         if what is None or not _counts(program, module, entry):
             continue
         seen.add(entry.line)
-        yield _suspect(program, module, entry, "GYR201", f"a training module imports `{what}`", learns, "training side by", "training",
+        written = what if not entry.name else f"{entry.module}.{entry.name}".strip(".")
+        said = f"`{what}`" if written == what else f"`{written}`, which is `{what}`"
+        yield _suspect(program, module, entry, "GYR201", f"a training module imports {said}", learns, "training side by", "training",
                        "pass observation and action shapes in the configuration")  # fmt: skip
     yield from _made_here(program, module, learns, seen)
 
@@ -66,16 +68,27 @@ def _optimizers(program: Program, module: int, facts: Module, acts: tuple[int, i
 
 def _means(program: Program, module: int, entry: Import, roles: tuple[str, ...]) -> str | None:
     """The qualified name when importing it means one of the roles."""
-    if entry.level or entry.type_only:
+    if entry.type_only:
         return None
-    name = f"{entry.module}.{entry.name}" if entry.kind == "from" else entry.module
-    if program.tree.module(entry.module, module) >= 0:
+    name = _origin(program, module, entry)
+    if not name:
         return None
     if program.lexicon.import_role(name) in roles:
         return name
     made = program.lexicon.type_made_by(name)
     role = program.lexicon.symbols.get(name) or (program.lexicon.makes.get(made, "") if made else "")
     return name if role in roles else None
+
+
+def _origin(program: Program, module: int, entry: Import) -> str:
+    """The qualified name outside our files that an import binds, through any number of re-exports; empty when it binds one of ours."""
+    if not entry.level and program.tree.module(entry.module, module) < 0:
+        return f"{entry.module}.{entry.name}" if entry.kind == "from" else entry.module
+    found = program.resolver.imported(module, entry) if entry.kind == "from" else None
+    if found is None or found.kind != "ext":
+        return ""
+    folder = program.tree.relative(module, entry.level, entry.module).replace("/", ".") if entry.level else entry.module
+    return "" if found.ref == f"{folder}.{entry.name}" else str(found.ref)  # the name as it was asked for: found nowhere
 
 
 def _made_here(program: Program, module: int, learns: tuple[int, int], seen: set[int]) -> Iterator[Suspect]:
@@ -136,11 +149,9 @@ def _counts(program: Program, module: int, entry: Import) -> bool:
     if entry.kind in {"star", "dynamic"}:
         return entry.kind == "dynamic" or True
     bound = entry.alias or (entry.name if entry.kind == "from" else entry.module.partition(".")[0])
-    used, annotated = set(), False
+    used = set()
     for fn in program.tree.functions_of(module):
         fact = fn.fact
-        annotated = annotated or any(_opens(p.annotation, bound) for p in fact.params) or _opens(fact.returns, bound)
-        annotated = annotated or any(_opens(b.annotation, bound) for b in fact.binds)
         read = any(
             _opens(c.name, bound) or any(_reads(a, bound) for a in (*c.args, *(v for _, v in c.keywords), c.receiver)) for c in fact.calls
         )
@@ -150,7 +161,7 @@ def _counts(program: Program, module: int, entry: Import) -> bool:
         if cls.module == module and any(_opens(b, bound) for b in cls.fact.bases):
             used.add(cls.scope)
     if not used:
-        return not annotated
+        return bound not in program.tree.modules[module].annotated
     if _only_neutral(program, module, entry, bound):
         return False
     return not all("evaluation" in program.region(n) for n in used)
@@ -158,7 +169,7 @@ def _counts(program: Program, module: int, entry: Import) -> bool:
 
 def _only_neutral(program: Program, module: int, entry: Import, bound: str) -> bool:
     """Every use goes to a part of the library that no vocabulary calls an environment, such as its spaces."""
-    whole = f"{entry.module}.{entry.name}" if entry.kind == "from" else entry.module if entry.alias else entry.module.partition(".")[0]
+    whole = _origin(program, module, entry) if entry.kind == "from" or entry.alias else entry.module.partition(".")[0]
     paths: set[str] = set()
     for fn in program.tree.functions_of(module):
         fact = fn.fact

@@ -69,6 +69,8 @@ def _gets(program: Program, number: int) -> Iterator[Suspect]:
         field = program.words.field(key) if key else ""
         if field not in _CORE or not _is_record(program, holder):
             continue
+        if key in program.words["ambiguous_ends"] and not _in_company(program, number, holder, field):
+            continue
         made = _made_up(program, number, default)
         if made is None and not default:
             made = _or_value(program, number, at)
@@ -85,6 +87,16 @@ def _gets(program: Program, number: int) -> Iterator[Suspect]:
             hint="raise, naming the key and what is there, and mend the field in the sampler's writer",
             at_most=grave, side=side, key=f"{holder}.{key}",
         )  # fmt: skip
+
+
+def _in_company(program: Program, number: int, holder: str, field: str) -> bool:
+    """Another field of a trajectory is read from the same holder: alone, a word like `timeout` may be a tool's or a socket's."""
+    fact = program.tree.functions[number].fact
+    keys = [_constant(c.args[0]) for c in fact.calls if c.args and c.name.rpartition(".")[0] == holder]
+    paths = [a for c in fact.calls for arg in (*c.args, *(v for _, v in c.keywords)) for a in arg]
+    paths += [a for b in fact.binds for a in b.value]
+    keys += [_leaf(a) for a in paths if isinstance(a, str) and a.startswith((f"{holder}[", f"{holder}."))]
+    return any(program.words.field(k) in _CORE - {field} for k in keys if k)
 
 
 def _or_value(program: Program, number: int, at: int) -> str | None:

@@ -58,7 +58,9 @@ def _batching(program: Program) -> frozenset[int]:
 
 def _scored_inline(program: Program, fn: Fn) -> Iterator[Suspect]:
     """A reward scored in the function that takes the gradient, on its way into the very loss; training the scorer itself is no fault."""
-    scored = [at for at, _ in program.own(fn.number, "reward.score") if not _is_own_loss(program, fn.number)]
+    if _is_own_loss(program, fn.number):
+        return
+    scored = [at for at, _ in program.own(fn.number, "reward.score") if not _is_trained(program, fn, program.call(fn.number, at).name)]
     backs = [at for at, _ in program.own(fn.number, "loss.backward")]
     if not scored or not backs or program.own(fn.number, *ACTING) or program.region(fn.number) & {"evaluation", "simulation", "reward"}:
         return
@@ -80,6 +82,22 @@ def _scored_inline(program: Program, fn: Fn) -> Iterator[Suspect]:
                 program, fn.number, at, "GYR203", _message("reward.score", called, "loss"), evidence=(where,),
                 hint=_HINTS["GYR203"], side="training", pure=True, key=f"{program.name(fn.number)}>{called}",
             )  # fmt: skip
+
+
+def _is_trained(program: Program, fn: Fn, scorer: str) -> bool:
+    """The scorer is itself trained in this file: put into training mode, or given to an optimizer."""
+    tail = scorer.rpartition(".")[2]
+    for other in program.tree.functions_of(fn.module):
+        calls = other.fact.calls
+        for call in calls:
+            owner, _, last = call.name.rpartition(".")
+            if owner.rpartition(".")[2] == tail and last == "train" and ("=False",) not in call.args:
+                return True
+            optimizes = "optim" in call.name.lower()
+            given = (calls[a].name.rpartition(".") for arg in call.args for a in arg if isinstance(a, int)) if optimizes else ()
+            if any(name in {"parameters", "named_parameters"} and head.rpartition(".")[2] == tail for head, _, name in given):
+                return True
+    return False
 
 
 def _losses(program: Program) -> dict[int, Evidence | None]:
@@ -174,8 +192,8 @@ def _is_environment(program: Program, number: int) -> bool:
 
 def _is_own_loss(program: Program, number: int) -> bool:
     """The loss that trains the reward model itself: its optimizer, or its name, says so."""
-    name = program.name(number).lower()
-    return any(word in name for word in ("reward", "discriminator", "rm_", "preference", "bradley", "ranking"))
+    whole, own = program.name(number).lower(), program.tree.functions[number].fact.name.lower()
+    return any(w in whole for w in ("reward", "discriminator", "rm_")) or any(w in own for w in ("preference", "bradley", "ranking"))
 
 
 def _message(role: str, called: str, kind: str) -> str:
