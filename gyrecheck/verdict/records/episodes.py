@@ -3,35 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from gyrecheck.model.finding import Finding, Severity
 from gyrecheck.rulebook.record_limits import load_record_limits
 from gyrecheck.verdict.records.ends_told import time_limit, told_apart
+from gyrecheck.verdict.records.episode_segments import Episode, Segments, segments, update
 from gyrecheck.verdict.records.question import Case, Question
 from gyrecheck.verdict.records.ranges import Ranges
 from gyrecheck.verdict.records.steps import Steps, steps_of
-from gyrecheck.verdict.records.view import View
+from gyrecheck.verdict.records.view import Bools, Ints, View
 
 MAX_EPISODES = 1_000_000
-
-
-@dataclass(slots=True)
-class _Episode:
-    last_step: int | None = None
-    length: int = 0
-    record: int = 0
-    ended_at: int = 0
-    terminated: bool = False
-    truncated: bool = False
-    done: bool = False
-    first_flag: bool = False
-    first_record: int = 0
-    second_last_flag: bool = False
-    second_last_record: int = 0
-    path: str = ""
+SHOWN = 5
 
 
 class Episodes(Question):
@@ -41,7 +26,7 @@ class Episodes(Question):
     needs = (("terminated",), ("truncated",), ("done",), ("step", "episode_id"))
 
     def __init__(self) -> None:
-        self.episodes: dict[int, _Episode] = {}
+        self.episodes: dict[int, Episode] = {}
         self.order = Ranges()
         self.order_seen: list[tuple[int, str]] = []
         self.repeats = Ranges()
@@ -76,10 +61,21 @@ class Episodes(Question):
         self.has_step |= steps.step is not None
         self.steps += len(steps)
         self._flags(view, steps)
-        starts = np.flatnonzero(np.diff(steps.episode, prepend=-1))
-        ends = np.concatenate((starts[1:], [len(steps)]))
-        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-            self._one(view, steps, start, end)
+        runs = segments(steps)
+        self._begin(view, steps, runs)
+        if steps.step is not None:
+            self._steps(view, steps, steps.step, runs)
+        if steps.labelled:
+            self._after(view, steps, runs)
+        update(self.episodes, steps, runs, view.path)
+
+    def _begin(self, view: View, steps: Steps, runs: Segments) -> None:
+        """Episodes that were not seen before."""
+        begins = zip(runs.code, runs.start.tolist(), runs.end.tolist(), strict=True)
+        for code, start, end in begins:
+            if code not in self.episodes:
+                first_flag = steps.labelled and end - start > 1 and bool(runs.flags[start])
+                self.episodes[code] = Episode(path=view.path, first_record=int(steps.record[start]), first_flag=first_flag)
 
     def _flags(self, view: View, steps: Steps) -> None:
         for role in ("terminated", "truncated", "done"):
@@ -115,69 +111,47 @@ class Episodes(Question):
                     )
                 )
 
-    def _one(self, view: View, steps: Steps, start: int, end: int) -> None:
-        code = int(steps.episode[start])
-        known = self.episodes.get(code)
-        fresh = known is None
-        episode = known or _Episode(path=view.path, first_record=int(steps.record[start]))
-        self.episodes[code] = episode
-        flags = steps.ends
-        inside = flags[start:end] if flags is not None else np.zeros(end - start, np.bool_)
-        if fresh and steps.labelled:
-            episode.first_flag = bool(inside[0]) and end - start > 1
-        if steps.step is not None:
-            self._steps(view, steps, start, end, episode, fresh=fresh)
-        if episode.ended_at and steps.labelled:
-            self.after.add(view.path, np.sort(steps.record[start:end]))
-            self.after_seen.append(
-                (int(steps.record[start]), f"a step of episode {self._name(steps, code)} after its end at record {episode.ended_at}")
-            )
-        hits = np.flatnonzero(inside[:-1])
-        if len(hits) and steps.labelled:
-            stop = start + int(hits[0])
-            self.after.add(view.path, np.sort(steps.record[stop + 1 : end]))
-            self.after_seen.append(
-                (
-                    int(steps.record[stop + 1]),
-                    f"a step of episode {self._name(steps, code)} after its end at record {int(steps.record[stop])}",
-                )
-            )
-        if inside.any():
-            episode.ended_at = int(steps.record[start + int(np.flatnonzero(inside)[-1])])
-        if end - start >= 2:
-            episode.second_last_flag = bool(inside[-2])
-            episode.second_last_record = int(steps.record[end - 2])
-        last = end - 1
-        episode.length += end - start
-        episode.record = int(steps.record[last])
-        episode.terminated = bool(steps.terminated[last]) if steps.terminated is not None else False
-        episode.truncated = bool(steps.truncated[last]) if steps.truncated is not None else False
-        episode.done = bool(steps.done[last]) if steps.done is not None else False
-        episode.path = view.path
-
-    def _steps(self, view: View, steps: Steps, start: int, end: int, episode: _Episode, *, fresh: bool) -> None:
-        if steps.step is None:
-            return
-        series = steps.step[start:end]
-        records = steps.record[start:end]
-        if not fresh and episode.last_step is not None:
-            series = np.concatenate(([episode.last_step], series))
-            records = np.concatenate(([episode.record], records))
-        change = np.diff(series)
-        self.pairs += len(change)
-        same = change == 0
+    def _steps(self, view: View, steps: Steps, step: Ints, runs: Segments) -> None:
+        """Every step against the one before it in its episode, which may stand in an earlier batch."""
+        before, record_before = np.roll(step, 1), np.roll(steps.record, 1)
+        has = np.ones(len(step), np.bool_)
+        has[runs.start] = False
+        for code, start in zip(runs.code, runs.start.tolist(), strict=True):
+            episode = self.episodes[code]
+            if episode.last_step is not None:
+                has[start], before[start], record_before[start] = True, episode.last_step, episode.record
+        self.pairs += int(has.sum())
+        change = step - before
+        same = has & (change == 0)
+        wrong = has & (change != 1) & ~same
+        if not steps.labelled and wrong.any():  # without an id a fall to the start is a new episode
+            low = np.minimum.reduceat(np.where(has, np.minimum(step, before), step), runs.start)
+            wrong &= ~((step == np.repeat(low, runs.end - runs.start)) | (step == 0))
         if same.any():
-            self.repeats.add(view.path, np.sort(records[1:][same]))
-            at = int(same.argmax())
-            self.repeats_seen.append((int(records[at + 1]), f"step {series[at + 1]} again, after record {records[at]}"))
-        wrong = (change != 1) & ~same
-        if not steps.labelled:  # without an id a fall to the start is a new episode
-            wrong &= ~((series[1:] == series.min()) | (series[1:] == 0))
+            self.repeats.add(view.path, np.sort(steps.record[same]))
+            self.repeats_seen += [
+                (int(steps.record[at]), f"step {step[at]} again, after record {record_before[at]}") for at in _firsts(same, runs)
+            ]
         if wrong.any():
-            self.order.add(view.path, np.sort(records[1:][wrong]))
-            at = int(wrong.argmax())
-            self.order_seen.append((int(records[at + 1]), f"step {series[at]} at record {records[at]}, then {series[at + 1]}"))
-        episode.last_step = int(series[-1])
+            self.order.add(view.path, np.sort(steps.record[wrong]))
+            self.order_seen += [
+                (int(steps.record[at]), f"step {before[at]} at record {record_before[at]}, then {step[at]}") for at in _firsts(wrong, runs)
+            ]
+
+    def _after(self, view: View, steps: Steps, runs: Segments) -> None:
+        """Steps behind the end of their own episode, as its flags told it before."""
+        early = set(runs.early)
+        ended = [at for at, code in enumerate(runs.code) if self.episodes[code].ended_at]
+        for at in sorted({*ended, *early}):
+            start, end = int(runs.start[at]), int(runs.end[at])
+            name = self._name(steps, runs.code[at])
+            stops = [(start, self.episodes[runs.code[at]].ended_at)] if self.episodes[runs.code[at]].ended_at else []
+            if at in early:
+                stop = start + int(runs.flags[start:end].argmax())
+                stops.append((stop + 1, int(steps.record[stop])))
+            for begin, told in stops:
+                self.after.add(view.path, np.sort(steps.record[begin:end]))
+                self.after_seen.append((int(steps.record[begin]), f"a step of episode {name} after its end at record {told}"))
 
     def _name(self, steps: Steps, code: int) -> str:
         return str(steps.names[code]) if code < len(steps.names) else str(code)
@@ -201,8 +175,6 @@ class Episodes(Question):
     def _order_findings(self, case: Case) -> Iterator[Finding]:
         key = case.roles.key("step")
         if self.order:
-            back = sum("then" in text for _, text in self.order_seen)
-            del back
             yield case.finding(
                 "GYR310",
                 f"`{key}` skips or runs backwards inside an episode at {self.order.rows} of {self.steps} steps: {self.order_seen[0][1]}",
@@ -294,3 +266,10 @@ class Episodes(Question):
     @staticmethod
     def _flag_role(case: Case) -> str:
         return next((role for role in ("terminated", "done", "truncated") if case.roles.key(role)), "")
+
+
+def _firsts(found: Bools, runs: Segments) -> list[int]:
+    """The first hit of each of the first runs that have one."""
+    hits = np.flatnonzero(found)
+    _, first = np.unique(np.searchsorted(runs.start, hits, "right"), return_index=True)
+    return [int(at) for at in hits[first[:SHOWN]]]
