@@ -24,12 +24,13 @@ EXACT = 15
 
 
 class Block:
-    """Whole lines, each ended by a newline. All places are places in `text`."""
+    """Whole lines, each ended by a newline. All places are places in `text`; `shown` are the lines as they stood, of the same length."""
 
-    __slots__ = ("_words", "ends", "lengths", "owner", "run_ends", "shapes", "starts", "text")
+    __slots__ = ("_shown", "_words", "ends", "lengths", "owner", "run_ends", "shapes", "starts", "text")
 
-    def __init__(self, lines: bytes) -> None:
+    def __init__(self, lines: bytes, shown: bytes) -> None:
         self.text = text = _FRONT + lines
+        self._shown = shown
         codes = np.frombuffer(text, np.uint8)
         digit = (codes - 48) < 10
         turns = np.flatnonzero(digit[1:] != digit[:-1]) + 1
@@ -53,8 +54,8 @@ class Block:
         self._words = np.ndarray((len(text) - 7,), "<u8", text, 0, (1,))
 
     def segment(self, at: int) -> bytes:
-        """A segment's text."""
-        return self.text[self.starts[at] : self.ends[at]]
+        """A segment as it stood."""
+        return self._shown[self.starts[at] - _PAD : self.ends[at] - _PAD]
 
     def whole(self, runs: Ints) -> npt.NDArray[np.uint64]:
         """The values of runs of at most 16 digits."""

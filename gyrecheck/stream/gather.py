@@ -17,7 +17,7 @@ from gyrecheck.stream.clock import DATED, Clock
 from gyrecheck.stream.column_plan import ColumnPlan, column_plan
 from gyrecheck.stream.layouts import PER_SHAPE, Layouts
 from gyrecheck.stream.reader import FormatReader
-from gyrecheck.stream.strip import ANSI
+from gyrecheck.stream.strip import ANSI, masked
 
 FEW = 12
 """Lines of one shape that are sooner read one by one."""
@@ -65,15 +65,21 @@ class Gather:
     def __init__(self, path: str, reader: FormatReader, layouts: Layouts, one: One, clock: Clock) -> None:
         self._path, self._reader, self._layouts, self._one, self._clock = path, reader, layouts, one, clock
         self._ids = _Ids()
+        self._masks = False
         np.empty(_KEPT, np.uint8)
 
     def batch(self, lines: bytes, numbers: Ints, offsets: Ints) -> Batch | None:
         """All that whole lines say, given the number and the offset of each; None where a table's header is among them."""
         if len(self._ids) > _SHAPES:
             self._ids = _Ids()
-        block = Block(lines)
-        piece = _Piece(block, numbers, offsets)
+        known = len(self._ids)
+        block = Block(masked(lines) if self._masks else lines, lines)
         ids = np.fromiter(map(self._ids.__getitem__, block.shapes), np.int64, len(block.shapes))
+        if not self._masks and b'"' in lines and len(self._ids) - known > len(ids) // 16 + FEW:
+            self._masks = True  # no two lines are alike: see whether that is for their ids
+            block = Block(masked(lines), lines)
+            ids = np.fromiter(map(self._ids.__getitem__, block.shapes), np.int64, len(block.shapes))
+        piece = _Piece(block, numbers, offsets)
         shapes = self._ids.shapes
         runs = np.array([shape.runs for shape in shapes], np.int64)[ids]
         piece.first_runs = np.cumsum(runs) - runs
@@ -120,6 +126,7 @@ class Gather:
 
     def _learned(self, shape: _Shape, raw: bytes, segments: Ints, piece: _Piece) -> Ints:
         """Read on with a plan of the layout that the scan trusts by now for a segment just read; what remains."""
+        raw = masked(raw) if self._masks else raw
         layout = self._layouts.trusted(ANSI.sub(b"", raw) if b"\x1b" in raw or b"^[[" in raw else raw)
         if layout is None or id(layout) in shape.asked:
             return segments

@@ -52,6 +52,8 @@ _STATISTICS = frozenset(
 _QUOTES = str.maketrans("", "", "'\"`")
 _SPLIT_NAMES = frozenset(("published", "loaded", "policy_version", "trainer_version", "sample_version", "done"))
 """Terms whose names may close round the number: `weights 398 published`, `done 64 prompts`."""
+EVALUATION = frozenset(("eval", "evaluation", "validation", "val"))
+"""Words that set a line of their own apart."""
 _SHARES = frozenset(("flat_groups", "clip_fraction"))
 
 Lookup = Callable[[str, str, bool], Key | None]
@@ -108,6 +110,13 @@ def _plan(text: str, config: bool, look: Lookup) -> Plan:
     tokens = list(_TOKEN.finditer(text))
     after_slash = False
     heading: list[str] = []  # `lag: mean=1.2 max=3` is about the lag
+    apart = _apart(tokens)  # `evaluation: sampled 400` is no part of training's numbers
+    if apart:
+        plain = look
+
+        def look(name: str, noun: str, config: bool) -> Key | None:
+            return plain(f"{apart} {name}", noun, config)
+
     for at, token in enumerate(tokens):
         kind = token.lastgroup
         if kind == "word":
@@ -157,6 +166,14 @@ def _plan(text: str, config: bool, look: Lookup) -> Plan:
             before, seen_separator, fresh = [], False, False
         after_slash = False
     return tuple(out)
+
+
+def _apart(tokens: list[re.Match[str]]) -> str:
+    """The word with which a whole line says that it is about an evaluation; empty for none."""
+    first = next((at for at, token in enumerate(tokens) if token.lastgroup == "word"), len(tokens))
+    if first + 1 >= len(tokens) or tokens[first][0].lower() not in EVALUATION:
+        return ""
+    return tokens[first][0].lower() if tokens[first + 1][0] in ":|]" else ""
 
 
 def _is_index(tokens: list[re.Match[str]], at: int) -> bool:

@@ -19,7 +19,7 @@ from gyrecheck.stream.cover import cover, sample_of
 from gyrecheck.stream.layouts import Layouts
 from gyrecheck.stream.probe import Said
 from gyrecheck.stream.reader import FormatReader
-from gyrecheck.stream.strip import ANSI, REPEATED, segments, side_of, undress
+from gyrecheck.stream.strip import ANSI, REPEATED, masked, segments, side_of, undress
 
 if TYPE_CHECKING:
     from gyrecheck.stream.block import Ints
@@ -200,7 +200,7 @@ class Scan:
     def _line_at(self, line: bytes, number: int, offset: int, out: list[Reading]) -> None:
         """Add what the line's segments say."""
         for segment in segments(line) if b"\r" in line or b"\0" in line else (line,):
-            shape = _squeezed(b"0", segment)
+            shape = _squeezed(b"0", masked(segment) if b'"' in segment else segment)
             worth = self._worthy.get(shape)
             first = worth is None
             if worth is None:
@@ -220,6 +220,7 @@ class Scan:
     def _one(self, segment: bytes, line: int, offset: int) -> Reading | None:
         """What one segment says, times of day as they stand."""
         clean = ANSI.sub(b"", segment) if b"\x1b" in segment or b"^[[" in segment else segment
+        clean = masked(clean) if b'"' in clean else clean
         repeated = 0
         if b"[repeated " in clean and (again := REPEATED.search(clean)):
             repeated = int(again[1])

@@ -38,6 +38,9 @@ _SIDE_WORDS = (
 )
 
 
+_OPAQUE = re.compile(rb"([\"'])(?=[\d-]*[a-fA-F])(?!-?\d+[eE][-+]?\d+\1)[\da-fA-F-]{8,}\1(?!\s*:)")
+
+
 class Dressed(NamedTuple):
     """A line without its dress."""
 
@@ -56,6 +59,11 @@ def segments(raw: bytes) -> list[bytes]:
     if b"\r" not in raw:
         return [raw]
     return [part for part in raw.split(b"\r") if part.strip()]
+
+
+def masked(text: bytes) -> bytes:
+    """The text, as long as it was, with `#` in place of quoted hexadecimal ids: they say nothing, and no two lines have the same."""
+    return _OPAQUE.sub(lambda found: found[1] + b"#" * (len(found[0]) - 2) + found[1], text)
 
 
 def undress(segment: bytes) -> Dressed:

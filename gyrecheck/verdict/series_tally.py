@@ -100,7 +100,7 @@ class SeriesTally:
         self.totals.append(self.total)
 
     def freeze(self) -> Series:
-        """The immutable view; the last reading is always in it."""
+        """The immutable view; the last reading is always in it, and an extreme of -0 is 0."""
         orders, lines = array("q", self.orders), array("q", self.lines)
         times, values, totals = array("d", self.times), array("d", self.values), array("d", self.totals)
         if orders[-1] != self.last_order:
@@ -110,7 +110,7 @@ class SeriesTally:
             values.append(self.last)
             totals.append(self.total)
         return Series(
-            self.key, self.path, self.pid, self.side, self.count, self.total, self.first, self.last, self.low, self.high, self.rises,
+            self.key, self.path, self.pid, self.side, self.count, self.total, self.first, self.last, self.low + 0.0, self.high + 0.0, self.rises,
             self.falls, place_of(self.first_reading), place_of(self.last_reading), orders, lines, times, values, totals, self.stride,
         )  # fmt: skip
 

@@ -36,6 +36,7 @@ BODIES = (
     "took {a}.{k}s at 10:00:0{k}, ids {a}..{b}, taken={c}",
     "waiting reason=batch have={a} need={b}",
     "loaded policy_version={k} resumed sampled_total={d}",
+    '{{"id": "{d:08x}-{u:04x}", "sampled": {a}, "note": "{b}e{k}", "taken": {b}}}',
 )
 FORMATS: tuple[LogFormat | None, ...] = (None, load_formats()["reference_loop"], load_formats()["counter_lines"])
 
