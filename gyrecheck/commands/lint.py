@@ -124,7 +124,7 @@ def command(
         return Program(collect(texts, cache, jobs)[0], rules.lexicon, rules.regions, rules.words)
 
     def old(texts: tuple[Text, ...]) -> tuple[Finding, ...]:
-        found = judge_texts(texts, rules, cache, declared=declared, jobs=jobs).findings
+        found = judge_texts(texts, rules, cache, declared=declared, settings=settings, jobs=jobs).findings
         return with_suppressions(tuple(f for f in found if chosen.shows(f)), texts, chosen.codes, rules.codes)
 
     before = accepted(
@@ -133,7 +133,7 @@ def command(
     mender = Mender(fix or diff or any(name.partition(":")[0] == "sarif" for name in output_format or ()), unsafe_fixes, build)
     made = (0, 0)
     for _ in range(PASSES if fix else 1):
-        judged = judge_texts(texts, rules, cache, declared=declared, jobs=jobs, timer=timer)
+        judged = judge_texts(texts, rules, cache, declared=declared, settings=settings, jobs=jobs, timer=timer)
         report = report_of(
             judged,
             texts,
@@ -157,10 +157,12 @@ def command(
         leave_with_patch(mender, texts, quiet=quiet)
     if graph is not None:
         from gyrecheck.commands.lint_graph import graph_of, write_graph
+        from gyrecheck.program.stated import stated_by
         from gyrecheck.program.topology import layout
 
         program = build(texts)
-        write_graph(graph_of(program, layout(program, declared), report.findings), graph.value, output, force=force)
+        laid = layout(program, stated_by(settings, declared, program.tree))
+        write_graph(graph_of(program, laid, report.findings), graph.value, output, force=force)
     if fix:
         report = replace(report, summary=fixed_summary(report.summary, made, mender.held_back))
     finish(

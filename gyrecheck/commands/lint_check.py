@@ -12,6 +12,7 @@ from gyrecheck.commands.lint_rules import Rules, load_rules
 from gyrecheck.model.facts import Module, Unreadable
 from gyrecheck.model.finding import Finding, Scalar, Severity, Topology, fingerprint
 from gyrecheck.rulebook.codes import Code
+from gyrecheck.rulebook.project_config import ProjectConfig
 from gyrecheck.source.cache import Cache, digest
 from gyrecheck.source.collect import Text, gather
 from gyrecheck.source.uncounted import uncounted
@@ -67,11 +68,19 @@ class Timer:
 
 
 def judge_texts(
-    texts: tuple[Text, ...], rules: Rules, cache: Cache, *, declared: Topology | None = None, jobs: int = 0, timer: Timer | None = None
+    texts: tuple[Text, ...],
+    rules: Rules,
+    cache: Cache,
+    *,
+    declared: Topology | None = None,
+    settings: ProjectConfig | None = None,
+    jobs: int = 0,
+    timer: Timer | None = None,
 ) -> Judged:
     """The result for these texts; known results come from the cache without parsing or analysing anything."""
     timer = timer or Timer()
-    rule = (rules.stamp.encode(), str(declared and declared.value).encode())
+    said = (declared, settings.sides, settings.entrypoints, settings.carrier, settings.root) if settings is not None else (declared,)
+    rule = (rules.stamp.encode(), repr(said).encode())
     name = digest(*rule, *(p for t in texts for p in (t.file.shown.encode(), t.content.encode())))
     kept = cache.load("results", name)
     if kept is not None:
@@ -80,13 +89,21 @@ def judge_texts(
         except msgspec.DecodeError:
             pass
     with uncounted():
-        judged = _judge_facts(texts, rules, cache, rule, declared=declared, jobs=jobs, timer=timer)
+        judged = _judge_facts(texts, rules, cache, rule, declared=declared, settings=settings, jobs=jobs, timer=timer)
     cache.save("results", name, msgspec.msgpack.encode(judged))
     return judged
 
 
 def _judge_facts(
-    texts: tuple[Text, ...], rules: Rules, cache: Cache, rule: tuple[bytes, ...], *, declared: Topology | None, jobs: int, timer: Timer
+    texts: tuple[Text, ...],
+    rules: Rules,
+    cache: Cache,
+    rule: tuple[bytes, ...],
+    *,
+    declared: Topology | None,
+    settings: ProjectConfig | None,
+    jobs: int,
+    timer: Timer,
 ) -> Judged:
     """The result kept for these facts, or an analysis."""
     facts = gather(texts, cache, jobs)
@@ -98,7 +115,7 @@ def _judge_facts(
     judged = _quoted_anew(cache.load("alike", alike), lines, sum(facts.lines)) if alike else None
     if judged is None:
         modules, unreadable = facts.all()
-        judged = judge_modules(modules, unreadable, rules, data, declared=declared, timer=timer)
+        judged = judge_modules(modules, unreadable, rules, data, declared=declared, settings=settings, timer=timer)
         if alike:
             cache.save("alike", alike, msgspec.msgpack.encode(Alike(judged, _quotes(judged.findings, lines))))
     return judged
@@ -130,10 +147,12 @@ def judge_modules(
     data: dict[str, bytes],
     *,
     declared: Topology | None = None,
+    settings: ProjectConfig | None = None,
     timer: Timer | None = None,
 ) -> Judged:
     """Analyse facts and judge them."""
     from gyrecheck.program.program import Program
+    from gyrecheck.program.stated import stated_by
     from gyrecheck.program.topology import layout
     from gyrecheck.verdict.static import judge
 
@@ -141,7 +160,7 @@ def judge_modules(
     with uncounted():
         program = Program(modules, rules.lexicon, rules.regions, rules.words)
         timer.mark("program")
-        laid = layout(program, declared)
+        laid = layout(program, stated_by(settings or ProjectConfig(), declared, program.tree))
         timer.mark("topology")
         findings = judge(program, laid, rules.codes, Lines(data))
         timer.mark("verdict")

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from fnmatch import fnmatch
-from pathlib import Path
 
 from gyrecheck.commands.lint_check import Judged, Timer, unparsable
 from gyrecheck.commands.lint_compare import Accepted
@@ -15,7 +12,7 @@ from gyrecheck.commands.lint_fix import Mender
 from gyrecheck.model.facts import Unreadable
 from gyrecheck.model.finding import Confidence, Finding, Report, Scalar, Severity, Table, Topology
 from gyrecheck.rulebook.codes import Code, select_codes
-from gyrecheck.rulebook.project_config import ProjectConfig
+from gyrecheck.rulebook.project_config import ProjectConfig, fits
 from gyrecheck.source.collect import Text
 
 _MARKER = b"gyre:"
@@ -63,14 +60,7 @@ class Chosen:
         """Whether a finding passes selection, per-path ignores and the hints switch."""
         if finding.code not in self.codes or (finding.confidence is Confidence.HINT and not self.hints):
             return False
-        return not any(finding.code in codes and self._fits(finding.path, glob) for glob, codes in self.per_path)
-
-    def _fits(self, path: str, glob: str) -> bool:
-        names = [path]
-        if self.root:
-            with suppress(ValueError):  # a file outside the project has no name below it
-                names.append(Path(path).resolve().relative_to(Path(self.root).resolve()).as_posix())
-        return any(fnmatch(n, glob) or fnmatch(n, f"{glob.rstrip('/')}/*") for n in names)
+        return not any(finding.code in codes and fits(finding.path, glob, self.root) for glob, codes in self.per_path)
 
 
 def report_of(

@@ -1,16 +1,19 @@
 """How the two sides are laid out, inferred for each group of files that import one another; with the reason, for the report.
 
 synchronous: one function does both, or a driver calls both in turn with no carrier between. colocated: a driver, and a carrier.
-decoupled: entry points of their own, threads or processes of their own, or no function that reaches both.
+decoupled: entry points of their own, threads or processes of their own, or no function that reaches both. What the configuration
+states of topology, sides, entry points and carrier outranks all that.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gyrecheck.model.finding import Topology
+from gyrecheck.model.roles import Side
 from gyrecheck.program.duties import Duty, duties
 from gyrecheck.program.program import ACTING, LEARNING, SAMPLING, TRAINING, Program
+from gyrecheck.program.stated import Stated
 
 HANDING = ("buffer.put", "buffer.take", "carrier.write", "carrier.read")
 
@@ -37,7 +40,12 @@ class Layout:
     sampling: frozenset[int]
     training: frozenset[int]
     handoff: frozenset[int]
-    declared: bool = False
+    stated: Stated = field(default_factory=Stated)
+
+    @property
+    def declared(self) -> bool:
+        """The topology is stated, not inferred."""
+        return self.stated.topology is not None
 
     @property
     def overall(self) -> Topology:
@@ -48,8 +56,9 @@ class Layout:
         return Topology.COLOCATED if Topology.COLOCATED in kinds else Topology.SYNCHRONOUS
 
 
-def layout(program: Program, declared: Topology | None = None) -> Layout:
-    """The layout of all files; `declared` overrules what is inferred, the meeting places stay."""
+def layout(program: Program, stated: Stated | None = None) -> Layout:
+    """The layout of all files; what is stated overrules what is inferred, the meeting places stay."""
+    stated = stated or Stated()
     found = duties(program)
     by_module: dict[int, list[Duty]] = {}
     for duty in found:
@@ -57,14 +66,14 @@ def layout(program: Program, declared: Topology | None = None) -> Layout:
     groups = []
     for modules in _groups(program):
         own = [d for m in sorted(modules) for d in by_module.get(m, ())]
-        groups.append(_judge(program, modules, own, declared))
-    sides: dict[str, set[int]] = {"s": set(), "t": set(), "h": set()}
-    for side, roles in (("s", SAMPLING), ("t", TRAINING), ("h", HANDING)):
-        sides[side].update(program.functions[n].module for n in program.doing(*roles))
+        groups.append(_judge(program, modules, own, stated))
+    sides: dict[Side, set[int]] = {}
+    for side, roles in ((Side.SAMPLING, SAMPLING), (Side.TRAINING, TRAINING), (Side.HANDOFF, HANDING)):
+        inferred = {program.functions[n].module for n in program.doing(*roles)} - stated.side_of.keys()
+        sides[side] = inferred | {module for module, said in stated.side_of.items() if said is side}
     table = {m: g for g in groups for m in g.modules}
-    return Layout(
-        tuple(groups), table, tuple(found), frozenset(sides["s"]), frozenset(sides["t"]), frozenset(sides["h"]), declared is not None
-    )
+    acting, learning, handing = (frozenset(sides[side]) for side in (Side.SAMPLING, Side.TRAINING, Side.HANDOFF))
+    return Layout(tuple(groups), table, tuple(found), acting, learning, handing, stated)
 
 
 def _groups(program: Program) -> list[frozenset[int]]:
@@ -95,7 +104,12 @@ def _groups(program: Program) -> list[frozenset[int]]:
     return [frozenset(group) for group in out.values()]
 
 
-def _judge(program: Program, modules: frozenset[int], own: list[Duty], declared: Topology | None) -> Group:
+def _judge(program: Program, modules: frozenset[int], own: list[Duty], stated: Stated) -> Group:
+    declared = stated.topology
+    if modules & (stated.samplers | stated.trainers):
+        mixed = _mixed(program, modules, stated)
+        places = _meeting(program, mixed) if mixed >= 0 else ()
+        return Group(modules, declared or Topology.DECOUPLED, "the configuration names an entry point for each side", mixed, places)
     fused = next((d for d in own if d.duty == "fused"), None)
     loops = fused or next((d for d in own if d.duty == "crossing" and is_loop(program, d.function)), None)
     drivers = [d for d in own if d.duty == "driver"]
@@ -117,6 +131,7 @@ def _judge(program: Program, modules: frozenset[int], own: list[Duty], declared:
     if drivers:
         first = min(drivers, key=lambda d: (not _is_root(program, d.function), d.function))
         carrier = any(program.tree.functions[n].module in modules for n in program.doing("carrier.write", "carrier.make"))
+        carrier = carrier or stated.carries(program, modules)
         kind = Topology.COLOCATED if carrier else Topology.SYNCHRONOUS
         reason = f"{program.name(first.function)} calls both sides in turn" + (", a carrier lies between" if carrier else "")
         return Group(modules, declared or kind, reason, first.function, _meeting(program, first.function))
@@ -134,6 +149,15 @@ def _judge(program: Program, modules: frozenset[int], own: list[Duty], declared:
                 modules, declared or Topology.SYNCHRONOUS, reason, fn.number, ((fn.number, samples.call), *_meeting(program, fn.number))
             )
     return Group(modules, declared or Topology.DECOUPLED, "no function reaches both sides")
+
+
+def _mixed(program: Program, modules: frozenset[int], stated: Stated) -> int:
+    """A function in an entry point of one side that reaches the other side, too; -1 when each starts its own side alone."""
+    for files, other in ((stated.samplers, LEARNING), (stated.trainers, ACTING)):
+        for fn in (f for m in sorted(files & modules) for f in program.tree.functions_of(m)):
+            if program.has(fn.number, *other) or any(program.is_driver(e.callee) for e in program.calls.edges[fn.number]):
+                return fn.number
+    return -1
 
 
 def is_loop(program: Program, number: int) -> bool:

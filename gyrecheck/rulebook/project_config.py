@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatch
 from pathlib import Path
 
 from gyrecheck.model.errors import GyreError, did_you_mean
 from gyrecheck.model.finding import Severity, Topology
+from gyrecheck.model.roles import Side
 from gyrecheck.rulebook.toml_table import build, read_toml
 
 
@@ -28,7 +31,7 @@ class ProjectConfig:
     ignore: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     per_path_ignores: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    sides: dict[str, str] = field(default_factory=dict)
+    sides: dict[str, Side] = field(default_factory=dict)
     entrypoints: Entrypoints = Entrypoints()
     carrier: str = ""
     max_age: str | int = ""
@@ -41,6 +44,15 @@ class ProjectConfig:
     def rules_folder(self) -> Path | None:
         """The project's own rules folder, or None."""
         return Path(self.root, self.rules) if self.rules else None
+
+
+def fits(path: str, glob: str, root: str) -> bool:
+    """Whether a file, as the report names it, or a folder above it fits `glob`, also when named from `root`."""
+    names = [path]
+    if root:
+        with suppress(ValueError):  # a file outside the project has no name below it
+            names.append(Path(path).resolve().relative_to(Path(root).resolve()).as_posix())
+    return any(fnmatch(n, glob) or fnmatch(n, f"{glob.rstrip('/')}/*") for n in names)
 
 
 def load_project_config(path: Path | None, start: Path) -> ProjectConfig:

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from gyrecheck.model.facts import Import, Module
 from gyrecheck.model.finding import Confidence, Evidence, Severity
+from gyrecheck.model.roles import Side
 from gyrecheck.program.program import ACTING, LEARNING, SAMPLING, TRAINING, Program, readable
 from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes.suspect import Suspect
@@ -23,12 +24,12 @@ def imports_across(program: Program, layout: Layout) -> Iterator[Suspect]:
     wiring = {program.tree.functions[d.function].module for d in layout.duties if d.duty in {"driver", "fused", "crossing"}}
     for module, facts in enumerate(program.tree.modules):
         acts, learns = _acts(program, module), _learns(program, module)
-        if module not in wiring:
-            if learns and not acts and module not in layout.sampling:
-                yield from _environments(program, module, facts, learns)
-            if acts and not learns and module not in layout.training:
-                yield from _optimizers(program, module, facts, acts)
-        if not (acts and learns) and module not in wiring:
+        stated = layout.stated.side_of.get(module)
+        if stated is Side.TRAINING or (stated is None and module not in wiring and learns and not acts and module not in layout.sampling):
+            yield from _environments(program, module, facts, learns)
+        if stated is Side.SAMPLING or (stated is None and module not in wiring and acts and not learns and module not in layout.training):
+            yield from _optimizers(program, module, facts, acts)
+        if stated is None and not (acts and learns) and module not in wiring:
             yield from _names_only(program, module)
 
 
@@ -40,7 +41,7 @@ def _learns(program: Program, module: int) -> tuple[int, int] | None:
     return next(((fn.number, at) for fn in program.tree.functions_of(module) for at, _ in program.own(fn.number, *LEARNING)), None)
 
 
-def _environments(program: Program, module: int, facts: Module, learns: tuple[int, int]) -> Iterator[Suspect]:
+def _environments(program: Program, module: int, facts: Module, learns: tuple[int, int] | None) -> Iterator[Suspect]:
     seen: set[int] = set()
     for entry in facts.imports:
         what = _means(program, module, entry, ("env.make",))
@@ -54,7 +55,7 @@ def _environments(program: Program, module: int, facts: Module, learns: tuple[in
     yield from _made_here(program, module, learns, seen)
 
 
-def _optimizers(program: Program, module: int, facts: Module, acts: tuple[int, int]) -> Iterator[Suspect]:
+def _optimizers(program: Program, module: int, facts: Module, acts: tuple[int, int] | None) -> Iterator[Suspect]:
     for entry in facts.imports:
         what = _means(program, module, entry, _MAKES)
         if what is None or not _counts(program, module, entry):
@@ -91,7 +92,7 @@ def _origin(program: Program, module: int, entry: Import) -> str:
     return "" if found.ref == f"{folder}.{entry.name}" else str(found.ref)  # the name as it was asked for: found nowhere
 
 
-def _made_here(program: Program, module: int, learns: tuple[int, int], seen: set[int]) -> Iterator[Suspect]:
+def _made_here(program: Program, module: int, learns: tuple[int, int] | None, seen: set[int]) -> Iterator[Suspect]:
     """An environment made by a call of this module or by what it calls; the finding stands at the import that opens the way."""
     for fn in program.tree.functions_of(module):
         if "evaluation" in program.region(fn.number):
@@ -193,11 +194,14 @@ def _reads(atoms: tuple[str | int, ...], name: str) -> bool:
 
 
 def _suspect(
-    program: Program, module: int, entry: Import, code: str, message: str, because: tuple[int, int], words: str, side: str, hint: str
+    program: Program, module: int, entry: Import, code: str, message: str, because: tuple[int, int] | None, words: str, side: str, hint: str
 ) -> Suspect:
     number = program.tree.first_function[module]
-    call = program.call(*because)
-    reason = program.place(because[0], call.line, f"{words} {readable(call)}", "because", call.column + 1)
+    if because is None:
+        reason = program.place(number, entry.line, f"the configuration puts this file on the {side} side", "because", entry.column + 1)
+    else:
+        call = program.call(*because)
+        reason = program.place(because[0], call.line, f"{words} {readable(call)}", "because", call.column + 1)
     late = " (deferred)" if entry.function else ""
     return Suspect(
         code, number, entry.line, entry.column, message + late, entry.line,
@@ -206,7 +210,7 @@ def _suspect(
     )  # fmt: skip
 
 
-def _more(program: Program, module: int, but: tuple[int, int]) -> tuple[Evidence, ...]:
+def _more(program: Program, module: int, but: tuple[int, int] | None) -> tuple[Evidence, ...]:
     out: list[Evidence] = []
     for fn in program.tree.functions_of(module):
         for at, role in program.own(fn.number, *TRAINING, *SAMPLING):

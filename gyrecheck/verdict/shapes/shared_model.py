@@ -16,12 +16,12 @@ _HANDBACK = ("weights.load", "weights.publish")
 def shared_model(program: Program, layout: Layout) -> Iterator[Suspect]:
     """Module-level models and containers that both sides use, and models passed to two parts that run at once."""
     sides = {d.function: d.duty for d in layout.duties}
-    yield from _globals(program, sides)
+    yield from _globals(program, sides, layout)
     yield from _threads(program)
     yield from _published(program, layout)
 
 
-def _globals(program: Program, sides: dict[int, str]) -> Iterator[Suspect]:
+def _globals(program: Program, sides: dict[int, str], layout: Layout) -> Iterator[Suspect]:
     importers = _importers(program)
     kinds = [set[str]() for _ in program.tree.modules]
     for number, duty in sides.items():
@@ -47,7 +47,7 @@ def _globals(program: Program, sides: dict[int, str]) -> Iterator[Suspect]:
                 continue
             if kind == "module":
                 yield from _one_model(program, body, name, binds[0], acting, learning)
-            else:
+            elif not layout.stated.is_carrier(module, name):
                 yield from _side_channel(program, body, name, binds[0], acting, learning)
 
 
