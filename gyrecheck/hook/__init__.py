@@ -13,6 +13,19 @@ Standard library and the two lowest floors only; no thread, no lock, and no exce
 `gyrecheck run -- python train.py` gives the run folder; without one the counts stay in this process.
 """
 
-from gyrecheck.hook.marks import ledger, load, log_calls, publish, sampling, tag, training
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from gyrecheck.hook.marks import ledger, load, log_calls, publish, sampling, tag, training
 
 __all__ = ["ledger", "load", "log_calls", "publish", "sampling", "tag", "training"]
+
+
+def __getattr__(name: str) -> object:
+    """The marks, on first use: every Python process of a hooked run imports this package, and most mark nothing."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from gyrecheck.hook import marks
+
+    for known in __all__:
+        globals()[known] = getattr(marks, known)
+    return globals()[name]

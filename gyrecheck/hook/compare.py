@@ -34,7 +34,7 @@ class Comparison:
         """The fields of a phase event that relate the parameters `acting` of `root` to the trained ones; empty without counterpart."""
         ours = {id(p) for p in acting}
         best: tuple[int, Sequence[Any], Sequence[Any], int, float] | None = None  # optimizer, mine, theirs, differing, gap
-        for optimizer, state in tuple(self.updates.optimizers.items()):
+        for optimizer, state in self.updates.alive():
             held = held_by(optimizer)
             if shared := sum(id(p) in ours for p in held):
                 return {"same": True, "opt": state.number, "of": shared, "differ": 0, "gap": 0.0, **self._left_out(root)}
@@ -57,7 +57,7 @@ class Comparison:
     def _left_out(self, root: Any) -> dict[str, Any]:
         if not self.updates.steps:
             return {}
-        held = {id(p) for o in tuple(self.updates.optimizers) for p in held_by(o)}
+        held = {id(p) for o, _ in self.updates.alive() for p in held_by(o)}
         left = [n for n, p in root.named_parameters() if p.requires_grad and p.grad is not None and id(p) not in held]
         return {"left": left[:4], "left_out": len(left)}
 

@@ -30,18 +30,28 @@ _COPIED = ("__module__", "__name__", "__qualname__", "__doc__", "__defaults__")
 _SIMPLE = 0x04 | 0x08 | 0x20 | COROUTINE | 0x200
 """Code flags (varargs, varkeywords, generators, coroutines) of functions that get the wrapper with `*args, **kwargs`."""
 _TEMPLATE = """
-def build(_g_fn, _g_cell, _g_look, _g_slow, _g_entry, _g_frame, _g_codes):
+def build(_g_fn, _g_cell, _g_look, _g_slow, _g_entry, _g_inside, _g_nested):
     def counted({parameters}):
-{nested}        _g_cell[0] = _g_n = _g_cell[0] + 1
+        _g_cell[0] = _g_n = _g_cell[0] + 1
         if _g_n >= _g_look[0]:
             _g_slow(_g_entry, ({arguments}), _g_n, _g_look)
         return _g_fn({call})
     return counted
 """
-_NESTED = """        _g_f = _g_frame(1)
-        _g_b = _g_f.f_back
-        if id(_g_f.f_code) in _g_codes or (_g_b is not None and id(_g_b.f_code) in _g_codes):
+_OUTERMOST = """
+def build(_g_fn, _g_cell, _g_look, _g_slow, _g_entry, _g_inside, _g_nested):
+    def counted({parameters}):
+        if _g_inside[0] and _g_nested():
             return _g_fn({call})
+        _g_cell[0] = _g_n = _g_cell[0] + 1
+        if _g_n >= _g_look[0]:
+            _g_slow(_g_entry, ({arguments}), _g_n, _g_look)
+        _g_inside[0] += 1
+        try:
+            return _g_fn({call})
+        finally:
+            _g_inside[0] -= 1
+    return counted
 """
 _BUILT: dict[tuple[str, str, bool], CodeType] = {}
 
@@ -52,7 +62,9 @@ def sampling_wrapper(fn: Callable[P, R], runtime: Runtime, entry: Entry, *, oute
     With `outermost` a call made by another counted env step, or by a function it calls, is passed on uncounted (an env inside its wrapper).
     """
     remember(fn, runtime.sampling_codes)
-    if getattr(getattr(fn, "__code__", None), "co_flags", 0) & COROUTINE:
+    coroutine = bool(getattr(getattr(fn, "__code__", None), "co_flags", 0) & COROUTINE)
+    runtime.marked |= coroutine or not outermost
+    if coroutine:
 
         async def awaited(*args: P.args, **kwargs: P.kwargs) -> Any:
             begin_sample(entry, args)
@@ -69,12 +81,11 @@ def sampling_wrapper(fn: Callable[P, R], runtime: Runtime, entry: Entry, *, oute
     if code is None:
         plain = call.replace("**_g_kw", "").rstrip(", ")
         arguments = plain[1:] if plain.startswith("*") else f"{plain}," if plain else ""
-        nested = _NESTED.format(call=call) if outermost else ""
-        text = _TEMPLATE.format(parameters=parameters, call=call, arguments=arguments, nested=nested)
+        text = (_OUTERMOST if outermost else _TEMPLATE).format(parameters=parameters, call=call, arguments=arguments)
         code = _BUILT[key] = compile(text, "<gyrecheck count>", "exec")
     space: dict[str, Any] = {}
     exec(code, space)  # noqa: S102 - our own template, with parameter names of a function that already runs
-    counted = space["build"](fn, entry.cell, entry.look, slow_sample, entry, sys._getframe, runtime.step_codes)
+    counted = space["build"](fn, entry.cell, entry.look, slow_sample, entry, runtime.inside, runtime.nested)
     remember(counted, runtime.sampling_codes)
     return like(counted, fn)
 
@@ -105,12 +116,14 @@ def slow_sample(entry: Entry, args: tuple[object, ...], n: int, look: list[int],
     """What only some sample calls do: note the call site, write the human line, and see whether an update lies under the call."""
     try:
         runtime, entry.look = entry.runtime, look
+        if entry.thin == 0 and entry not in runtime.active:
+            runtime.active.append(entry)
         exact = n < EXACT
         if not n & (n - 1) or (not exact and n >= entry.thin):
             runtime.again()
         if exact or n >= entry.thin:
             entry.thin = n + THIN
-            runtime.shard.site(f"C S {entry.role} {side.place(sys._getframe(skip))}")[0] += 1 if exact else THIN
+            runtime.called_from("S", sys._getframe(skip), entry.role)[0] += 1 if exact else THIN
         for word in tuple(runtime.due):
             if word == "log":
                 say("sample_call", n, args)
@@ -132,7 +145,7 @@ def sample_under_update(runtime: Runtime, label: str) -> None:
 
 def update_under_sample(runtime: Runtime, label: str, skip: int = 3) -> None:
     """Record an update that a sample call reaches."""
-    under = side.find_under(runtime.sampling_codes, skip)
+    under = side.find_under(runtime.sampling_codes, skip) if runtime.inside[0] or runtime.marked else None
     if under is not None or side.OPEN.get() == side.SAMPLING:
         runtime.events.write("crossing", inner="training", entry=label, path=side.path_to(under, skip, runtime.libraries))
 
@@ -143,7 +156,7 @@ def begin_update(entry: Entry, args: tuple[object, ...], libraries: tuple[str, .
     try:
         runtime = entry.runtime
         runtime.turn(entry.role)
-        runtime.shard.site(f"C T {entry.role} {side.caller(libraries)}")[0] += 1
+        runtime.called_from("T", side.calling(libraries), entry.role)[0] += 1
         update_under_sample(runtime, entry.label, 4)
         if "log" in runtime.due:
             say("update_call", n, args)

@@ -29,9 +29,10 @@ class Environments:
         self.never = tuple(words.get("never", ()))
         self.sizes: dict[str, int] = {}
         self.loaded = 0
-        self.known: dict[str, bool] = {}
-        """Of each loaded module whether it is the program's own."""
-        self.mine: tuple[str, ...] = ()
+        self.known: set[str] = set()
+        """Names of loaded modules that were looked at."""
+        self.mine: list[str] = []
+        """Those that are the program's own."""
         self.classes: set[int] = set()
         self.forbidden: tuple[type, ...] = ()
         self.subclasses = 0
@@ -41,9 +42,10 @@ class Environments:
         """Wrap what has been defined since the last look in the program's own modules; `deep` also finds classes inside functions."""
         if len(sys.modules) != self.loaded:
             self.loaded = len(sys.modules)
-            modules = tuple(sys.modules.items())
-            self.known = {name: self.known[name] if name in self.known else self._own(module) for name, module in modules}
-            self.mine = tuple(name for name, _ in modules if name == "__main__" or self.known[name])
+            for name in sys.modules.keys() - self.known:
+                self.known.add(name)
+                if name == "__main__" or self._own(sys.modules.get(name)):
+                    self.mine.append(name)
         for name in self.mine:
             space = getattr(sys.modules.get(name), "__dict__", None)
             if space is None or self.sizes.get(name) == len(space):

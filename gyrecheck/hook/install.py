@@ -10,7 +10,7 @@ from gyrecheck.hook import runtime as runtimes
 from gyrecheck.hook import side
 from gyrecheck.hook.count import like, remember
 from gyrecheck.hook.environments import Environments
-from gyrecheck.hook.loads import loaded
+from gyrecheck.hook.loads import due, loaded
 from gyrecheck.hook.networks import fingerprint, parameters_of
 from gyrecheck.hook.phases import Phases
 from gyrecheck.hook.updates import Updates
@@ -170,7 +170,8 @@ class Hooks:
         def load_state_dict(self_: Any, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
             before = ""
             try:
-                before = fingerprint(parameters_of(self_))
+                if self.phases is not None and due(self.phases, self_):
+                    before = fingerprint(parameters_of(self_))
             except Exception:
                 pass
             result = fn(self_, state_dict, *args, **kwargs)

@@ -14,10 +14,22 @@ if TYPE_CHECKING:
     from gyrecheck.hook.phases import Phases
 
 
+def due(phases: Phases, module: Any) -> bool:
+    """Whether the next load into `module` is looked at: the first ones all, later ones now and then."""
+    made = phases.loads.get(module, (0, -1))[0] + 1
+    return made <= 2 * ALWAYS or not made % SOMETIMES
+
+
 def loaded(phases: Phases, module: Any, before: str, result: Any, given: Any) -> None:
     """`load_state_dict` has returned: one event that says which names met, and whether anything changed."""
     runtime, updates = phases.runtime, phases.updates
     runtime.cells["load_calls"][0] += 1
+    look = due(phases, module)
+    loads = phases.loads.setdefault(module, [0, -1])
+    loads[0] += 1
+    loads[1] = updates.steps
+    if not look:
+        return
     names = [name for name, _ in module.named_parameters()]
     buffers = {name for name, _ in module.named_buffers()}
     missing = set(getattr(result, "missing_keys", ()))
@@ -25,12 +37,7 @@ def loaded(phases: Phases, module: Any, before: str, result: Any, given: Any) ->
     tensors = parameters_of(module)
     after = fingerprint(tensors)
     own = {id(p) for p in tensors}
-    trained = any(id(p) in own for o in tuple(updates.optimizers) for p in held_by(o)[:4])
-    loads = phases.loads.setdefault(module, [0, -1])
-    loads[0] += 1
-    loads[1] = updates.steps
-    if loads[0] > 4 * ALWAYS and loads[0] % SOMETIMES:
-        return
+    trained = any(id(p) in own for o, _ in updates.alive() for p in held_by(o)[:4])
     absent = [name for name in names if name in missing]
     runtime.events.write(
         "load", module=type(module).__name__, net=id(module) & 0xFFFFFF, params=len(names), missing=len(absent),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import selectors
 import signal
@@ -17,6 +18,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gyrecheck.hook.launch import MODULES
 from gyrecheck.hook.runtime import FOLDER, RUN_ID, TABLE
 
 LAUNCHER = Path(__file__).with_name("launcher")
@@ -50,10 +52,12 @@ def environment_for(folder: Path, run_id: str, base: dict[str, str] | None = Non
 
 
 def write_table(folder: Path, table: str) -> None:
-    """The compiled table of names into the run folder, whole or not at all."""
-    partial = folder / f".{TABLE}.partial"
-    partial.write_text(table, encoding="utf-8")
-    partial.replace(folder / TABLE)
+    """The compiled table of names into the run folder, and apart from it the modules it speaks of; each whole or not at all."""
+    rows = [row for kind in ("wraps", "registers", "bases") for row in json.loads(table).get(kind, ())]
+    for name, text in ((TABLE, table), (MODULES, "\n".join(sorted({row["module"] for row in rows})))):
+        partial = folder / f".{name}.partial"
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(folder / name)
 
 
 class Program:

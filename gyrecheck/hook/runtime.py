@@ -10,10 +10,13 @@ import sys
 
 from gyrecheck.hook.events import EventFile
 from gyrecheck.hook.shard import Shard
+from gyrecheck.hook.side import place
 
 TYPE_CHECKING = False  # importing `typing` costs more than this package; type checkers know the name
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import CodeType, FrameType
+    from typing import Any
 
     from gyrecheck.hook.shard import Cell
 
@@ -43,12 +46,12 @@ class Entry:
         return (entry_again, self.name)
 
 
-class StepCodes(set[int]):
-    """Identities of code objects: those of another process mean nothing here."""
+class Inside(list[int]):
+    """How many counted env steps are open now, in whatever thread: only then a step may lie within another one."""
 
     def __reduce__(self) -> tuple[object, ...]:
-        """The set of the process that unpickles it."""
-        return (codes_again, ())
+        """The count of the process that unpickles it."""
+        return (inside_again, ())
 
 
 class Runtime:
@@ -66,14 +69,21 @@ class Runtime:
         """Called at the first, second, fourth ... sampling call of an entry, and at every `THIN`-th later on."""
         self.sampling_codes: set[int] = set()
         """`id` of the code objects of counted sampling functions: comparing identities is cheap, hashing code is not."""
-        self.step_codes = StepCodes()
+        self.step_codes: set[int] = set()
         """The same for env steps and their wrappers only."""
+        self.inside = Inside([0])
+        self.marked = False
+        """Whether sampling functions are counted that do not say when they are open: then the stack is walked at each update."""
+        self.places: dict[tuple[str, int, int, str], tuple[Cell, CodeType]] = {}
+        """Cells of call sites by side, code object (kept, so that its identity stays its own), line and role."""
         self.update_codes: set[int] = set()
         self.libraries: tuple[str, ...] = ()
         """Parts of paths whose frames are not shown to a person."""
         self.fetches = False
         """Whether `update_codes` holds functions that fetch training batches, whose frames are looked for in each phase."""
         self.entries: dict[str, dict[str, Entry]] = {"S": {}, "T": {}}
+        self.active: list[Entry] = []
+        """Sampling entries that have been called; all others take the slow path at their first call anyway."""
         self.seen = {"marked": 0, "hooked": 0}
         """Sample calls at the update before, for marked and for hooked updates."""
         self.pid = os.getpid()
@@ -90,6 +100,7 @@ class Runtime:
             self.shard.renew()
             self.events.renew()
             self.seen = dict.fromkeys(self.seen, 0)
+            self.active.clear()
             for side in self.entries.values():
                 for entry in side.values():
                     entry.thin = entry.look[0] = 0
@@ -108,10 +119,26 @@ class Runtime:
             known = self.entries[letter][f"{role} {label}"] = Entry(self, letter, role, label, cell)
         return known
 
+    def called_from(self, letter: str, frame: FrameType | None, role: str) -> Cell:
+        """The cell of the place that made a call of side `S` or `T`."""
+        if frame is None:
+            return self.shard.site(f"C {letter} {role} ?")
+        key = (letter, id(frame.f_code), frame.f_lineno, role)
+        known = self.places.get(key)
+        if known is None:
+            known = self.places[key] = (self.shard.site(f"C {letter} {role} {place(frame)}"), frame.f_code)
+        return known[0]
+
     @property
     def samples(self) -> int:
         """Sample calls of this process."""
-        return sum(entry.cell[0] for entry in tuple(self.entries["S"].values()))
+        return sum([entry.cell[0] for entry in tuple(self.active)])
+
+    def nested(self) -> bool:
+        """Whether the counted env step that asks was called by another one, or by a function that one calls."""
+        frame: Any = sys._getframe(2)
+        below = frame.f_back
+        return id(frame.f_code) in self.step_codes or (below is not None and id(below.f_code) in self.step_codes)
 
     def turn(self, role: str) -> None:
         """Before an update: note whether any sample call lies between it and the update before."""
@@ -123,9 +150,12 @@ class Runtime:
 
     def want(self, word: str) -> None:
         """Have the next sampling calls take the slow path for `word`."""
-        if word not in self.due:
-            self.due.append(word)
-        for entry in tuple(self.entries["S"].values()):
+        if self.due:  # then every next call is looked at already
+            if word not in self.due:
+                self.due.append(word)
+            return
+        self.due.append(word)
+        for entry in tuple(self.active):
             entry.look[0] = 0
 
     def unwant(self, word: str) -> None:
@@ -169,9 +199,9 @@ def entry_again(letter: str, role: str, label: str) -> Entry:
     return current().entry(letter, role, label)
 
 
-def codes_again() -> StepCodes:
-    """The env steps known in this process."""
-    return current().step_codes
+def inside_again() -> Inside:
+    """The open env steps of this process."""
+    return current().inside
 
 
 def complain(sentence: str) -> None:

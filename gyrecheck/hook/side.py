@@ -12,23 +12,28 @@ from contextvars import ContextVar
 TYPE_CHECKING = False  # importing `typing` costs more than this package; type checkers know the name
 if TYPE_CHECKING:
     from types import FrameType
+    from typing import Any
 
 DEPTH = 64
+_WALK = range(DEPTH)
 SAMPLING, TRAINING = "sampling", "training"
 OPEN: ContextVar[str] = ContextVar("gyrecheck_side", default="")
 """The innermost open side of this context: empty, `sampling` or `training`."""
 _OWN = __file__.rpartition("/")[0]
+_FOREIGN: dict[tuple[str, tuple[str, ...]], bool] = {}
+"""Of each file whether it is ours, no file, or a library's: asked of every frame of every update."""
 
 
 def find_under(codes: set[int], skip: int = 2) -> FrameType | None:
     """The nearest frame below the caller whose code is one of `codes` (identities); None within `DEPTH` frames otherwise."""
-    frame: FrameType | None = sys._getframe(skip)
-    for _ in range(DEPTH):
-        if frame is None:
-            return None
-        if id(frame.f_code) in codes:
-            return frame
-        frame = frame.f_back
+    frame: Any = sys._getframe(skip)
+    try:
+        for _ in _WALK:
+            if id(frame.f_code) in codes:
+                return frame  # type: ignore[no-any-return]
+            frame = frame.f_back
+    except AttributeError:  # the outermost frame has none below it: cheaper than to ask at each
+        pass
     return None
 
 
@@ -56,15 +61,24 @@ def path_to(stop: FrameType | None, skip: int = 2, libraries: tuple[str, ...] = 
 
 def caller(libraries: tuple[str, ...] = (), skip: int = 2) -> str:
     """`file:line function` of the nearest frame that is neither ours nor in a path that contains one of `libraries`."""
+    frame = calling(libraries, skip + 1)
+    return place(frame) if frame is not None else "?"
+
+
+def calling(libraries: tuple[str, ...] = (), skip: int = 2) -> FrameType | None:
+    """The frame that `caller` names."""
     frame: FrameType | None = sys._getframe(skip)
     for _ in range(DEPTH):
         if frame is None:
             break
-        name = frame.f_code.co_filename
-        if not name.startswith((_OWN, "<")) and not any(part in name for part in libraries):
-            return place(frame)
+        key = (frame.f_code.co_filename, libraries)
+        foreign = _FOREIGN.get(key)
+        if foreign is None:
+            foreign = _FOREIGN[key] = key[0].startswith((_OWN, "<")) or any(part in key[0] for part in libraries)
+        if not foreign:
+            return frame
         frame = frame.f_back
-    return "?"
+    return None
 
 
 def place(frame: FrameType) -> str:

@@ -11,10 +11,11 @@ from _thread import get_ident
 
 from gyrecheck.hook import side
 from gyrecheck.hook.count import begin_update, remember
-from gyrecheck.hook.networks import fingerprint, shape_of
+from gyrecheck.hook.networks import fingerprint, peek, shape_of
 
 TYPE_CHECKING = False  # importing `typing` costs more than this package; type checkers know the name
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextvars import Token
     from typing import Any
 
@@ -27,8 +28,10 @@ FIRST = 64
 class OptimizerState:
     """One optimizer: what happened to its gradients since its last step."""
 
-    def __init__(self, number: int, kind: str) -> None:
-        self.number, self.kind = number, kind
+    def __init__(self, number: int, optimizer: Any) -> None:
+        self.number, self.kind = number, type(optimizer).__name__
+        self.optimizer: Callable[[], Any] = weakref.ref(optimizer)
+        """None once it is gone."""
         self.steps = self.looked = 0
         self.backward = 0
         """Backward passes since its last step."""
@@ -50,7 +53,8 @@ class Updates:
         self.runtime = runtime
         self.libraries = libraries
         self.entry = runtime.entry("T", "optimizer.step", "optimizer.step")
-        self.optimizers: weakref.WeakKeyDictionary[Any, OptimizerState] = weakref.WeakKeyDictionary()
+        self.states: dict[int, OptimizerState] = {}
+        """By identity of the optimizer: a dictionary of weak keys costs a step more than all else here."""
         self.schedules: weakref.WeakKeyDictionary[Any, list[int]] = weakref.WeakKeyDictionary()
         self.steps = 0
         """Steps of all optimizers of this process: the policy version as the hook counts it."""
@@ -64,7 +68,7 @@ class Updates:
 
     def _renew(self) -> None:
         self.steps = self.backwards = self.sampled_backwards = 0
-        for state in self.optimizers.values():
+        for state in self.states.values():
             state.steps = state.looked = 0
             state.counts.clear()
 
@@ -110,7 +114,7 @@ class Updates:
         state.steps += 1
         state.backward = state.unstepped = 0
         state.stepped_uncleared, state.pending = True, False
-        for other in self.optimizers.values():
+        for other in tuple(self.states.values()):
             other.unstepped = 0
         self.steps += 1
         if not state.steps & (state.steps - 1):
@@ -124,14 +128,15 @@ class Updates:
         self.backwards += 1
         self.runtime.cells["backward_calls"][0] += 1
         runtime = self.runtime
-        if runtime.sampling_codes and (under := side.find_under(runtime.sampling_codes)) is not None:
+        if (runtime.inside[0] or runtime.marked) and (under := side.find_under(runtime.sampling_codes)) is not None:
             self.sampled_backwards += 1
             if self.sampled_backwards & (self.sampled_backwards - 1) == 0:
                 path = side.path_to(under, 2, runtime.libraries)
                 runtime.events.write("sampling_backward", n=self.sampled_backwards, path=path)
-        for optimizer, state in tuple(self.optimizers.items()):
+        for state in tuple(self.states.values()):
             if state.stepped_uncleared:
-                if _size(held_by(optimizer), first=True) == "some":
+                optimizer = state.optimizer()
+                if optimizer is not None and _size(held_by(optimizer), first=True) == "some":
                     state.pending = True
                 else:
                     state.stepped_uncleared = state.pending = False
@@ -143,7 +148,7 @@ class Updates:
         state = self._state(optimizer)
         self.runtime.cells["zero_grad_calls"][0] += 1
         if state.unstepped and not self.trying and _size(held_by(optimizer), first=True) == "some":
-            others = (o for o in tuple(self.optimizers) if o is not optimizer)
+            others = (o for o, _ in self.alive() if o is not optimizer)
             if not any(_size(held_by(o), first=True) == "some" for o in others):
                 self._say(state, "cleared_unused", state.unstepped, add=state.unstepped, total=self.backwards)
         state.unstepped = 0
@@ -152,14 +157,17 @@ class Updates:
     def module_cleared(self, module: Any) -> None:
         """`module.zero_grad()`: the same for every optimizer that holds one of its parameters."""
         first = next(iter(module.parameters()), None)
-        for optimizer in tuple(self.optimizers):
+        for optimizer, _ in self.alive():
             if first is not None and any(first is p for p in held_by(optimizer)):
                 self.cleared(optimizer)
 
     def clipped(self) -> None:
         """Gradients are clipped: too late when their step has been made already."""
-        states = list(self.optimizers.values())
-        if states and all(s.steps and not s.backward for s in states) and self.backwards:
+        states = tuple(self.states.values()) if self.backwards else ()
+        for state in states:
+            if state.backward or not state.steps:
+                return
+        if states:
             self._say(states[0], "late_clip", states[0].steps, total=states[0].steps)
 
     def scheduled(self, scheduler: Any, horizons: dict[str, str]) -> None:
@@ -184,7 +192,7 @@ class Updates:
 
     def summary(self) -> None:
         """At the end of the process: the totals that the events before could only give up to a power of two."""
-        for state in tuple(self.optimizers.values()):
+        for _, state in self.alive():
             self.runtime.events.write(
                 "totals", i=state.number, cls=state.kind, steps=state.steps, looked=state.looked, zero_rate=state.zero_rate,
                 backwards=self.backwards, **{f"n_{key}": value for key, value in state.counts.items()},
@@ -196,11 +204,19 @@ class Updates:
             )  # fmt: skip
 
     def _state(self, optimizer: Any) -> OptimizerState:
-        state = self.optimizers.get(optimizer)
-        if state is None:
-            state = self.optimizers[optimizer] = OptimizerState(len(self.optimizers), type(optimizer).__name__)
+        state = self.states.get(id(optimizer))
+        if state is None or state.optimizer() is not optimizer:
+            state = OptimizerState(len(self.alive()), optimizer)
+            self.states[id(optimizer)] = state
             remember(type(optimizer).step, self.runtime.update_codes)
         return state
+
+    def alive(self) -> list[tuple[Any, OptimizerState]]:
+        """The optimizers that there still are; those that are gone are forgotten."""
+        found = [(optimizer, state) for state in tuple(self.states.values()) if (optimizer := state.optimizer()) is not None]
+        if len(found) < len(self.states):
+            self.states = {id(optimizer): state for optimizer, state in found}
+        return found
 
     def _close(self) -> None:
         if self.token is not None:
@@ -226,9 +242,7 @@ class Updates:
         return _size(tensors)
 
     def _rate(self, optimizer: Any, state: OptimizerState) -> None:
-        rates = [group.get("lr", 0.0) for group in optimizer.param_groups]
-        top = max((float(rate) for rate in rates), default=0.0)
-        if top != 0.0:
+        if any(group.get("lr", 0.0) for group in optimizer.param_groups):
             state.zero_rate = 0
         else:
             state.zero_rate += 1
@@ -249,8 +263,10 @@ def _size(tensors: list[Any], *, first: bool = False) -> str:
         if grad is None:
             continue
         seen = True
-        grad = grad.detach()
-        total = float((grad.float() if grad.element_size() < 4 else grad).abs().sum())  # half precision overflows in the sum
+        total = peek(grad)
+        if total == 0.0:
+            grad = grad.detach()
+            total = float((grad.float() if grad.element_size() < 4 else grad).abs().sum())  # half precision overflows in the sum
         if total != 0.0:
             return "some" if total - total == 0.0 else "nan"
         if first and len(tensors) > 8:

@@ -27,11 +27,11 @@ def _start() -> None:
 def _chain() -> None:
     mine = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != mine]
-    import importlib.machinery
-    import importlib.util
-
-    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", sys.path)
+    found = (finder.find_spec("sitecustomize", None) for finder in sys.meta_path if hasattr(finder, "find_spec"))
+    spec = next((spec for spec in found if spec is not None), None)
     if spec is not None and spec.loader is not None:
+        import importlib.util
+
         module = importlib.util.module_from_spec(spec)
         sys.modules["sitecustomize"] = module
         spec.loader.exec_module(module)
