@@ -56,9 +56,13 @@ def _sign(folder: str) -> None:
 
 def _quoted(word: str) -> str:
     """A word as a JSON string; `json` itself costs more than all the rest of a process's start."""
-    plain = word.encode("utf-16-be", "surrogatepass")
-    units = (int.from_bytes(plain[place : place + 2], "big") for place in range(0, len(plain), 2))
-    return '"' + "".join(chr(unit) if 31 < unit < 127 and unit not in {34, 92} else f"\\u{unit:04x}" for unit in units) + '"'
+    return '"' + "".join(c if " " <= c <= "~" and c not in '"\\' else _escaped(ord(c)) for c in word) + '"'
+
+
+def _escaped(code: int) -> str:
+    if code > 0xFFFF:  # two units of UTF-16
+        return _escaped(0xD800 + (code - 0x10000 >> 10)) + _escaped(0xDC00 + (code & 0x3FF))
+    return f"\\u{code:04x}"
 
 
 def _loaded(folder: str, module: ModuleType) -> None:

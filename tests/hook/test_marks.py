@@ -12,6 +12,7 @@ import pytest
 
 from gyrecheck.hook import ledger, load, log_calls, publish, sampling, tag, training
 from gyrecheck.hook import runtime as runtimes
+from gyrecheck.hook.environments import Environments
 from gyrecheck.stream.shards import read_run
 
 
@@ -152,6 +153,69 @@ def test_calls_in_turn_are_no_crossing(run):
     found = run()
     assert not found.of("crossing")
     assert found.total("turns_marked") == 4
+
+
+class Inner:
+    """An environment of our own."""
+
+    def reset(self):
+        return 0
+
+    def step(self, action):
+        return action + 1
+
+
+class Wrapped(Inner):
+    """One that steps another through a method of its own; it waits inside its step when asked to."""
+
+    def __init__(self):
+        self.inner, self.entered, self.leave = Inner(), threading.Event(), threading.Event()
+        self.leave.set()
+
+    def _advance(self, action):
+        return self.inner.step(action)
+
+    def step(self, action):
+        self.entered.set()
+        self.leave.wait(10)
+        return self._advance(action)
+
+
+@pytest.fixture
+def counted(run, monkeypatch):
+    """Both classes counted as environments; put back afterwards."""
+    for kind in (Inner, Wrapped):
+        monkeypatch.setattr(kind, "step", kind.__dict__["step"])
+        monkeypatch.setattr(kind, "reset", Inner.__dict__["reset"])
+    found = Environments(runtimes.current(), {"step": ["step"], "reset": ["reset"], "never": []})
+    for kind in (Inner, Wrapped):
+        found.consider(kind)
+    return run
+
+
+def test_a_step_within_a_step_counts_once(counted):
+    """Three steps of an env that steps another are three sample calls, two of the inner one alone are two more, an error leaves none open."""
+    env = Wrapped()
+    assert [env.step(n) for n in range(3)] == [1, 2, 3]
+    assert [Inner().step(n) for n in range(2)] == [1, 2]
+    with pytest.raises(TypeError):
+        env.step("x")
+    assert counted().calls("S") == 6
+    assert runtimes.current().inside == [0]
+
+
+def test_a_step_that_waits_hides_no_other_thread(counted):
+    """While one thread is inside its step, the four steps of another thread count."""
+    slow = Wrapped()
+    slow.leave.clear()
+    thread = threading.Thread(target=slow.step, args=(1,))
+    thread.start()
+    slow.entered.wait(10)
+    for n in range(4):
+        Inner().step(n)
+    slow.leave.set()
+    thread.join()
+    assert counted().calls("S") == 5
 
 
 async def test_an_awaiting_sample_does_not_accuse_another_task(run):

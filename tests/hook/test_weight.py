@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -31,6 +32,24 @@ def test_the_hook_loads_none_of_the_dear_modules():
     assert not loaded_by("import gyrecheck.hook") & dear
 
 
-def test_starting_a_process_loads_still_less():
-    """A hooked process that imports no known library has loaded neither ctypes nor mmap."""
-    assert not loaded_by("import gyrecheck.hook.launch") & {"numpy", "torch"}
+def test_starting_a_process_loads_nothing_but_itself(tmp_path):
+    """A hooked process that imports no known library has loaded our launcher and its two modules, and nothing of the standard library."""
+    from gyrecheck.hook.program import environment_for, write_table
+    from gyrecheck.rulebook.hook_table import compiled
+
+    write_table(tmp_path, compiled())
+    env = environment_for(tmp_path, "r1")
+    show = "import sys; print(*sorted(sys.modules))"
+    bare = {"PATH": env["PATH"], "PYTHONPATH": ROOT}
+    runs = [subprocess.run([sys.executable, "-c", show], capture_output=True, text=True, check=True, env=e).stdout for e in (bare, env)]
+    before, after = (set(out.split()) for out in runs)
+    assert after - before <= {"__future__", "sitecustomize", "gyrecheck", "gyrecheck.hook", "gyrecheck.hook.launch"}
+    assert (tmp_path / "processes.jsonl").is_file()
+
+
+def test_the_line_of_a_process_is_json(tmp_path):
+    """A process signs with the words it was started with: quotes, line ends, letters of any script and bytes that are no text."""
+    words = ['a"b\\c', "line\nend", "\u00e9\U0001f600", "\udcff"]
+    from gyrecheck.hook.launch import _quoted
+
+    assert [json.loads(_quoted(word)) for word in words] == words
