@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from gyrecheck.model.fields import Column, FieldSeen, Kind, RecordBatch, Shape, State
 from gyrecheck.rulebook.contract import RoleMap
 
 KEPT_SHAPES = 16
+PIECE = 1 << 15
 EXAMPLE = 48
 """Characters of the example."""
 
@@ -41,11 +44,13 @@ class _Field:
     def feed(self, batch: RecordBatch, column: Column) -> None:
         state, counts, of = np.asarray(column.state), np.asarray(column.counts), np.asarray(column.shape_of)
         self.rows += batch.rows
-        self.absent += int((state == int(State.ABSENT)).sum())
-        self.null += int((state == int(State.NULL)).sum())
         present = state == int(State.PRESENT)
-        self.values += int(counts.sum())
-        if present.any():
+        there = int(np.count_nonzero(present))
+        if there < batch.rows:
+            self.null += int(np.count_nonzero(state == int(State.NULL)))
+            self.absent += int(np.count_nonzero(state == int(State.ABSENT)))
+        self.values += len(np.asarray(column.flat))
+        if there:
             self.dtypes.setdefault(column.dtype)
             shown = (
                 np.unique(np.asarray(column.kind_of)[present & (counts > 0)])
@@ -56,7 +61,8 @@ class _Field:
             )
             self.kinds.update({column.kinds[int(at)]: None for at in shown})
             self._shapes(np.asarray(batch.records), column, of)
-            self.empty += int((present & (counts == 0) & (of >= 0) & np.array([0 in s for s in column.shapes] + [False])[of]).sum())
+            if any(0 in shape for shape in column.shapes):
+                self.empty += int((present & (counts == 0) & (of >= 0) & np.array([0 in s for s in column.shapes] + [False])[of]).sum())
             if not self.example:
                 self.example = example(column, int(present.argmax()))
         if column.holes is not None:
@@ -87,29 +93,35 @@ class _Field:
             known = {text for text in column.texts if text is not None}
             self._constant(next(iter(known)) if known else None, one=len(known) <= 1)
             return
-        if not len(flat):
-            return
-        if flat.dtype.kind == "f":
-            finite = np.isfinite(flat)
-            if not finite.all():
-                self.infinite += int(np.isinf(flat).sum())
-                self.nan += int(np.isnan(flat).sum()) - (len(np.asarray(column.holes)) if column.holes is not None else 0)
-                flat = flat[finite]
-                self.same = False
-        if not len(flat):
-            return
-        low, high = flat.min(), flat.max()
+        for begin in range(0, len(flat), PIECE):
+            self._piece(flat[begin : begin + PIECE])
+        if column.holes is not None:
+            self.nan -= len(np.asarray(column.holes))
+
+    def _piece(self, part: npt.NDArray[Any]) -> None:
+        """Some of the numbers, few enough that they stay in the processor's cache for all that is asked of them."""
+        low, high = part.min(), part.max()
+        if part.dtype.kind == "f" and not (math.isfinite(low) and math.isfinite(high)):
+            finite = np.isfinite(part)
+            nan = int(np.count_nonzero(np.isnan(part)))
+            self.nan += nan
+            self.infinite += len(part) - int(np.count_nonzero(finite)) - nan
+            self.same = False
+            part = part[finite]
+            if not len(part):
+                return
+            low, high = part.min(), part.max()
         self._constant(float(low), one=bool(low == high))
         self.low = float(low) if self.low is None else min(self.low, float(low))
         self.high = float(high) if self.high is None else max(self.high, float(high))
-        self.zeros += int(len(flat) - np.count_nonzero(flat))
-        n = len(flat)
+        n = len(part)
+        if low <= 0 <= high:
+            self.zeros += int(np.count_nonzero(part == 0))
         with np.errstate(over="ignore", invalid="ignore"):
-            mean = float(flat.mean(dtype=np.float64))
-            if flat.dtype.kind == "f" and math.isfinite(mean):
-                square = float(np.square(flat - np.asarray(mean, flat.dtype), dtype=np.float64).sum())
-            else:
-                square = float(np.square(flat.astype(np.float64) - mean).sum())
+            values = part.astype(np.float64)
+            mean = float(values.sum()) / n
+            values -= mean
+            square = float(np.square(values, out=values).sum())
             delta = mean - self.mean
             total = self.count + n
             self.square += square + delta * delta * self.count * n / total
