@@ -91,6 +91,7 @@ def judge_texts(
     with uncounted():
         judged = _judge_facts(texts, rules, cache, rule, declared=declared, settings=settings, jobs=jobs, timer=timer)
     cache.save("results", name, msgspec.msgpack.encode(judged))
+    cache.prune()
     return judged
 
 

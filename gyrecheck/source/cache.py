@@ -1,7 +1,8 @@
 """What was found out before: compiled rules and whole results, by the hash of everything that made them; `fact_store` keeps facts.
 
 Entries are named by what they depend on (bytes, Python version, this code), written beside and renamed, so any number of processes
-may share one folder and a torn or foreign entry is merely a miss. The cache is only ever a shortcut: losing it changes nothing.
+may share one folder and a torn or foreign entry is merely a miss. The cache is only ever a shortcut: losing it changes nothing. What is
+used is marked with the time, and `prune` takes away what is not.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -74,10 +76,14 @@ class Cache:
         """An entry's bytes, or None."""
         if self.folder is None:
             return None
+        place = self._place(kind, name)
         try:
-            return self._place(kind, name).read_bytes()
+            data = place.read_bytes()
         except OSError:
             return None
+        with suppress(OSError):  # a folder that may only be read is as good
+            os.utime(place)  # its last use
+        return data
 
     def save(self, kind: str, name: str, data: bytes) -> None:
         """Keep an entry; a folder that cannot be written is no error."""
@@ -94,6 +100,13 @@ class Cache:
             partial.replace(place)
         except OSError:
             self.folder = None
+
+    def prune(self) -> None:
+        """Take away what nobody uses, once a day."""
+        if self.folder is not None:
+            from gyrecheck.source.prune import prune
+
+            prune(self.folder, self._stamp)
 
     def _place(self, kind: str, name: str) -> Path:
         assert self.folder is not None  # noqa: S101 - callers asked
