@@ -14,6 +14,7 @@ from gyrecheck.program.flow import prefixes
 from gyrecheck.program.program import Program, readable
 from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes import steps
+from gyrecheck.verdict.shapes.left_over import left_over
 from gyrecheck.verdict.shapes.steps import BACK, CLEAR, STEP, Event
 from gyrecheck.verdict.shapes.suspect import Suspect, at_call
 
@@ -28,7 +29,7 @@ def gradient_rhythm(program: Program, _layout: Layout) -> Iterator[Suspect]:
         if fn.fact.name.startswith("test"):
             continue  # a test steps to see what one step does
         found = steps.events(program, fn.number)
-        for suspect in (*_no_clear(program, fn.number, found), *_cleared(program, found)):
+        for suspect in (*_no_clear(program, fn.number, found), *_cleared(program, found), *left_over(program, fn.number, found)):
             key = (suspect.code, suspect.function, suspect.line)
             if key not in seen:
                 seen.add(key)

@@ -19,16 +19,13 @@ from gyrecheck.verdict.shapes.suspect import Suspect, at_bind, at_call
 
 def kept_graph(program: Program, _layout: Layout) -> Iterator[Suspect]:
     """Recurrent states that no update cuts, losses summed with their graph, and graphs retained for nothing."""
-    learns = [fn.number for fn in program.functions if program.own(fn.number, BACK)]
-    if not learns:
-        return
-    for fn in program.functions:
-        if fn.fact.name.startswith("test") or "evaluation" in program.region(fn.number):
-            continue
-        yield from _carried(program, fn.number)
-        if program.own(fn.number, BACK):
-            yield from _summed(program, fn.number)
-            yield from _retained(program, fn.number)
+    learns = [n for n in program.doing(BACK) if not program.functions[n].fact.name.startswith("test")]
+    for number in sorted({*learns, *(e.callee for n in learns for e in program.calls.edges[n])}):
+        if "evaluation" not in program.region(number):
+            yield from _carried(program, number)
+    for number in learns:
+        yield from _summed(program, number)
+        yield from _retained(program, number)
 
 
 # ---- a recurrent state

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gyrecheck.model.facts import Atoms, Bind, Call, Function
 from gyrecheck.program.flow import prefixes, reach
-from gyrecheck.program.program import Program, readable
+from gyrecheck.program.program import ACTING, Program, readable
 from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes.steps import BACK, STEP
 from gyrecheck.verdict.shapes.suspect import Suspect, at_call
@@ -19,7 +19,8 @@ _LOGPROB = frozenset({"log_prob"})
 
 def logprob_source(program: Program, _layout: Layout) -> Iterator[Suspect]:
     """Old log-probs taken from the policy that is being trained, and actions changed between their log-prob and the record."""
-    for question, numbers in ((_recomputed, program.doing(BACK)), (_changed, program.calling(_LOGPROB))):
+    asked = ((_recomputed, program.doing(BACK)), (_itself, program.doing(BACK)), (_changed, program.calling(_LOGPROB)))
+    for question, numbers in asked:
         for number in numbers:
             if not program.functions[number].fact.name.startswith("test"):
                 yield from question(program, number)
@@ -53,6 +54,41 @@ def _recomputed(program: Program, number: int) -> Iterator[Suspect]:
             evidence=(program.place(number, other.line, f"the new log-prob is the same call: {readable(other)}", "because", other.column + 1),),
             side="training", hint="take the log-prob that the sampler recorded, or compute it once before the passes",
         )  # fmt: skip
+
+
+def _itself(program: Program, number: int) -> Iterator[Suspect]:
+    """`exp(logp - logp.detach())` in passes over one batch: from the second pass on the ratio should not be 1."""
+    fact = program.tree.functions[number].fact
+    taken = [fact.calls[a] for a, _ in program.own(number, STEP, "scaler.step")]
+    for at, call in enumerate(fact.calls):
+        if call.name.rpartition(".")[2] != "exp":
+            continue
+        atoms = call.receiver or (call.args[0] if call.args else ())
+        path = next((a for a in atoms if isinstance(a, str) and not a.startswith("=")), "")
+        cut = [
+            a
+            for a in atoms
+            if isinstance(a, int) and program.role(number, a) == "grad.cut" and fact.calls[a].name.rpartition(".")[0] == path
+        ]
+        if not path or not cut or len(atoms) != 2:
+            continue
+        for loop in program.loops_of(number, call.block):
+            if any(loop in program.loops_of(number, s.block) for s in taken) and _same_rows(program, number, loop):
+                yield at_call(
+                    program, number, at, "GYR407", f"`{path}` is compared with itself, and the same rows are walked again and again: the ratio "
+                        "is always 1 and clipping never acts",
+                    evidence=(program.place(number, fact.blocks[loop].line, "passes over the same rows", "because"),),
+                    side="training", hint="compare with the log-prob that the sampler recorded", key=path,
+                )  # fmt: skip
+                return
+
+
+def _same_rows(program: Program, number: int, loop: int) -> bool:
+    """A loop that counts passes by name, and nothing in the function draws other rows."""
+    fact = program.tree.functions[number].fact
+    if not _counts_passes(program, fact, loop) or program.own(number, *ACTING, "buffer.take", "carrier.read"):
+        return False
+    return any(program.words.has("reuse", path) for atom in fact.blocks[loop].detail for path in _read(fact, atom))
 
 
 def _frozen(program: Program, number: int, at: int) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from gyrecheck.model.facts import Bind, Function
 from gyrecheck.program.program import LEARNING, Program, readable
 from gyrecheck.program.topology import Layout
+from gyrecheck.verdict.shapes.live_snapshot import live_snapshot
 from gyrecheck.verdict.shapes.suspect import Suspect, at_bind, at_call
 
 _IN_PROCESS = ("queue", "threading", "torch.multiprocessing")
@@ -33,6 +34,8 @@ def same_object(program: Program, _layout: Layout) -> Iterator[Suspect]:
                     hint=f"copy it: copy.deepcopy({source}), or a network of its own and load_state_dict", side="training",
                 )  # fmt: skip
         yield from _live_weights(program, fn.number)
+    for number in program.calling(frozenset({"state_dict"})):
+        yield from live_snapshot(program, number)
 
 
 def _trained(program: Program) -> frozenset[str]:

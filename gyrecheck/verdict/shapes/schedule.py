@@ -62,6 +62,15 @@ def _unit(program: Program, root: int, event: Event, found: list[Event]) -> Iter
             side="training", hint="count the schedule's length in the passes of this loop",
         )  # fmt: skip
         return
+    rows = _rows(program, event, around[0])
+    if rows is not None and rows[0] in factors and not rows[1] & factors and not any("()" in f for f in factors):
+        yield at_call(
+            program, *event.place, "GYR209", f"`{readable(program.call(*event.place))}` advances once a batch, but the schedule's length counts "
+                f"the rows of `{rows[0]}`: it never reaches its end",
+            evidence=(*places, Evidence(*_loop_line(program, event, around[0]), label="because", text="it advances in this loop")),
+            side="training", hint="count the length in batches: len(loader)",
+        )  # fmt: skip
+        return
     counts = [_count(program, event, loop) for loop in around]
     if not factors or not counts[0]:
         return
@@ -165,6 +174,39 @@ def _stride(program: Program, event: Event, loop: tuple[int, int]) -> tuple[int,
     for atom in head.detail if head.kind == "for" else ():
         if isinstance(atom, int) and fact.calls[atom].name == "range" and len(fact.calls[atom].args) == 3:
             return head.line, "the loop takes larger strides"
+    return None
+
+
+def _rows(program: Program, event: Event, loop: tuple[int, int]) -> tuple[str, set[str]] | None:
+    """What a loop over batches walks: the rows' name, and the terms of the batch's size."""
+    number = event.way[loop[0]][0]
+    fact = program.tree.functions[number].fact
+    head = fact.blocks[loop[1]]
+    atoms = [a for a in head.detail if head.kind == "for"]
+    for atom in list(atoms):
+        if isinstance(atom, str):
+            atoms += [v for b in fact.binds if b.target == atom and b.form == "=" and b.order < head.order for v in b.value]
+    for atom in atoms:
+        if not isinstance(atom, int):
+            continue
+        call = fact.calls[atom]
+        last = call.name.rpartition(".")[2]
+        if last in program.words["seen_through"]:
+            atoms += [a for arg in call.args for a in arg if isinstance(a, int)]
+        size = next(
+            (v for k, v in call.keywords if k in {"batch_size", "size", "minibatch_size"}), call.args[1] if len(call.args) > 1 else ()
+        )
+        if (
+            last in program.words["batchers"]
+            and call.args
+            and len(call.args[0]) == 1
+            and isinstance(call.args[0][0], str)
+            and size not in {(), ("=1",)}
+        ):
+            names = event.names[loop[0]] if loop[0] < len(event.names) else {}
+            return next(iter(terms(program, number, call.args[0], names, 0, expand=False))), terms(
+                program, number, size, names, 0, expand=False
+            )
     return None
 
 

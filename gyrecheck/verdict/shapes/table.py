@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from gyrecheck.program.program import Program
 from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes.act_mode import act_mode
+from gyrecheck.verdict.shapes.after_reset import after_reset
 from gyrecheck.verdict.shapes.crossing import crossing
 from gyrecheck.verdict.shapes.empty_update import empty_update
 from gyrecheck.verdict.shapes.gradient_rhythm import gradient_rhythm
@@ -19,7 +20,9 @@ from gyrecheck.verdict.shapes.lost_records import lost_records
 from gyrecheck.verdict.shapes.missing_field import missing_field
 from gyrecheck.verdict.shapes.never_refreshed import never_refreshed
 from gyrecheck.verdict.shapes.optimizer_reach import optimizer_reach
+from gyrecheck.verdict.shapes.papered_over import papered_over
 from gyrecheck.verdict.shapes.pure_sides import pure_sides
+from gyrecheck.verdict.shapes.put_again import put_again
 from gyrecheck.verdict.shapes.record_fields import record_fields
 from gyrecheck.verdict.shapes.recorded_forward import recorded_forward
 from gyrecheck.verdict.shapes.remade import remade
@@ -33,6 +36,7 @@ from gyrecheck.verdict.shapes.suspect import Suspect
 from gyrecheck.verdict.shapes.swallowed import swallowed
 from gyrecheck.verdict.shapes.target_gradient import target_gradient
 from gyrecheck.verdict.shapes.target_moves import target_moves
+from gyrecheck.verdict.shapes.unrelated_flag import unrelated_flag
 from gyrecheck.verdict.shapes.version_apart import version_apart
 from gyrecheck.verdict.shapes.version_tag import version_tag
 
@@ -65,5 +69,9 @@ SHAPES: tuple[Shape, ...] = (
     live_buffer,
     logprob_source,
     never_refreshed,
+    unrelated_flag,
+    after_reset,
+    put_again,
+    papered_over,
     sampler_log,
 )

@@ -116,7 +116,9 @@ def _cut(program: Program, number: int, at: int) -> bool:
     if target is None or target.kind != "func":
         return False
     inner = int(target.ref)
-    return program.unrecorded_by_decorator(inner) or any(True for _ in program.own(inner, "grad.cut", "guard.no_grad", hints=True))
+    if program.unrecorded_by_decorator(inner) or any(True for _ in program.own(inner, "grad.cut", "guard.no_grad", hints=True)):
+        return True
+    return any(c.name.rpartition(".")[2] in {"item", "numpy", "tolist", "float"} for c in program.tree.functions[inner].fact.calls)
 
 
 def _trained(program: Program, number: int, network: str) -> bool:
@@ -150,7 +152,7 @@ def _returned_loss(program: Program, number: int, flow: Reached) -> tuple[int, i
 def _advantages(program: Program, number: int) -> Iterator[Suspect]:
     fact = program.tree.functions[number].fact
     for bind in fact.binds:
-        if bind.op != "-" or bind.form != "=" or program.unrecorded(number, bind.block):
+        if program.unrecorded(number, bind.block) or (not (bind.op == "-" and bind.form == "=") and not _by_helper(program, number, bind)):
             continue
         value = _value_in(program, number, bind)
         if value is None:
@@ -172,6 +174,14 @@ def _advantages(program: Program, number: int) -> Iterator[Suspect]:
             hint=f"use {bind.target}.detach() in the policy's loss", side="training", key=bind.target,
         )  # fmt: skip
         return
+
+
+def _by_helper(program: Program, number: int, bind: Bind) -> bool:
+    """The whole value is what one of our own functions gives back, which cuts nothing: an advantage estimate."""
+    if len(bind.value) != 1 or not isinstance(bind.value[0], int) or (bind.form != "=" and "/" not in bind.form):
+        return False
+    target = program.resolver.callee(number, bind.value[0])
+    return target is not None and target.kind == "func" and not _cut(program, number, bind.value[0])
 
 
 def _value_in(program: Program, number: int, bind: Bind) -> int | None:

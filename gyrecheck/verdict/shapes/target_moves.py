@@ -19,10 +19,11 @@ _COPIES = frozenset({"deepcopy", "clone_model"})
 
 def target_moves(program: Program, _layout: Layout) -> Iterator[Suspect]:
     """Copies that give the bootstrap value and that nothing moves."""
-    for fn in program.functions:
-        if not program.own(fn.number, BACK) or fn.fact.name.startswith("test"):
+    for number in program.doing(BACK):
+        fn = program.functions[number]
+        if fn.fact.name.startswith("test"):
             continue
-        for at, call in enumerate(fn.fact.calls):
+        for call in fn.fact.calls:
             path = call.name
             given = [a for arg in (*call.args, *(v for _, v in call.keywords)) for a in arg if isinstance(a, str)]
             if not any(program.words.has("successor", f"_{_leaf(a)}_") for a in given if not a.startswith("=")):
@@ -36,7 +37,6 @@ def target_moves(program: Program, _layout: Layout) -> Iterator[Suspect]:
                 evidence=(program.place(fn.number, call.line, f"the target comes from it: {readable(call)}", "because", call.column + 1),),
                 hint="load the trained weights every so many updates, or follow them by a running average", side="training",
             )  # fmt: skip
-            del at
 
 
 def _leaf(path: str) -> str:

@@ -1,0 +1,45 @@
+"""Are rows without a log-prob given one by `nan_to_num`, and trained on? (GYR304)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gyrecheck.model.finding import Severity
+from gyrecheck.program.program import LEARNING, Program, readable
+from gyrecheck.program.topology import Layout
+from gyrecheck.verdict.shapes.suspect import Suspect, at_call
+
+_FILLS = frozenset({"nan_to_num", "nan_to_num_"})
+_ASKS = frozenset({"isfinite", "isnan", "isinf"})
+_LIBRARIES = frozenset({"torch", "np", "numpy", "jnp", "th"})
+
+
+def papered_over(program: Program, _layout: Layout) -> Iterator[Suspect]:
+    """Fills of a log-prob, in a function on the way to a loss that never asks where it was finite."""
+    for number in program.calling(_FILLS):
+        fact = program.functions[number].fact
+        if not _trains(program, number):
+            continue
+        for at, call in enumerate(fact.calls):
+            head, _, last = call.name.rpartition(".")
+            if last not in _FILLS:
+                continue
+            source = next((a for arg in call.args[:1] for a in arg if isinstance(a, str)), "") if head in _LIBRARIES else head
+            leaf = source.rstrip("]").rpartition("[")[2].rpartition(".")[2]
+            if program.words.field(leaf) != "logprob" and not program.words.has("logprob_names", leaf):
+                continue
+            asked = [c for c in fact.calls if c.name.rpartition(".")[2] in _ASKS]
+            if any(source in arg for c in asked for arg in c.args) or any(c.name.startswith(f"{source}.") for c in asked):
+                continue
+            yield at_call(
+                program, number, at, "GYR304", f"`{readable(call)}` gives rows whose `{leaf}` is missing or infinite a number: they are "
+                    "trained on as if measured",
+                hint="mask those rows out of the loss, and count them", at_most=Severity.WARNING, side="training", key=source,
+            )  # fmt: skip
+
+
+def _trains(program: Program, number: int) -> bool:
+    """It learns, or gives a loss to a function that does."""
+    if program.has(number, *LEARNING, full=True) or program.region(number) & {"loss", "update"}:
+        return True
+    return any(program.has(e.caller, *LEARNING, full=True) for e in program.callers[number])
