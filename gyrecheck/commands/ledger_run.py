@@ -15,9 +15,10 @@ from gyrecheck.model.events import Reading, Unit
 from gyrecheck.model.finding import Report
 from gyrecheck.model.snapshot import Snapshot
 from gyrecheck.rulebook.codes import Code
+from gyrecheck.stream.event_files import kind_of
 from gyrecheck.stream.formats import best_format
 from gyrecheck.stream.logs import Ask, OpenLog, open_log, read_batches, read_logs
-from gyrecheck.stream.open_log import LogFile, find_logs
+from gyrecheck.stream.open_log import LogFile, blocks, find_logs
 from gyrecheck.verdict.judge import Judgement, judge
 from gyrecheck.verdict.tally import Tally
 
@@ -169,7 +170,7 @@ def judge_text(text: str, codes: dict[str, Code], *, topology: str = "", name: s
 
 def _binary(file: LogFile) -> bool:
     """Whether a plain file is no text: many control bytes, or the mark of a known binary form."""
-    if file.path == "-" or file.text is not None:
+    if file.path == "-" or file.text is not None or kind_of(file.path):
         return False
     with Path(file.path).open("rb") as raw:
         head = raw.read(1 << 16)
@@ -186,8 +187,10 @@ def _nothing(files: tuple[LogFile, ...], request: Request) -> GyreError:
     file = files[0]
     head = b""
     if file.path != "-":
-        with Path(file.path).open("rb") as raw:
-            head = raw.read(1 << 18)
+        for block in blocks(file):
+            head += block
+            if len(head) >= 1 << 18:
+                break
     if file.path != "-" and not head:
         return GyreError(f"{file.path}: the file is empty", hint="give the log of a run that has begun")
     if head.count(b"\0") * 3 > len(head) or _binary(file):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gyrecheck.model.errors import GyreError, did_you_mean
 from gyrecheck.rulebook.log_formats import LogFormat, load_formats
+from gyrecheck.stream.event_files import kind_of
 from gyrecheck.stream.open_log import LogFile, blocks
 from gyrecheck.stream.strip import ANSI
 
@@ -93,7 +94,7 @@ def _lines_with(sample: bytes, anchors: tuple[bytes, ...]) -> int:
 
 def _elsewhere(log: LogFile) -> bytes:
     """A piece of the middle and of the end of a plain file that is larger than the head."""
-    if log.text is not None or log.path == "-" or log.size < 4 * _HEAD:
+    if log.text is not None or log.path == "-" or log.size < 4 * _HEAD or kind_of(log.path):
         return b""
     try:
         with Path(log.path).open("rb") as file:

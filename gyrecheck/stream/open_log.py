@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from bz2 import BZ2File
     from gzip import GzipFile
     from lzma import LZMAFile
+from gyrecheck.stream.event_files import event_blocks, kind_of
 
 BLOCK = 1 << 20
 _LOG_NAMES = re.compile(
@@ -49,16 +50,24 @@ def find_logs(paths: tuple[str, ...]) -> tuple[LogFile, ...]:
             continue
         path = Path(given)
         if path.is_dir():
-            inside = [p for p in sorted(path.rglob("*")) if p.is_file() and _LOG_NAMES.search(p.name) and not _NOT_LOGS.search(p.name)]
+            files = [p for p in sorted(path.rglob("*")) if p.is_file()]
+            inside = [p for p in files if _LOG_NAMES.search(p.name) and not _NOT_LOGS.search(p.name) and not _of_wandb(p)]
+            inside = inside or [p for p in files if kind_of(p.name)]  # beside text logs they would say everything twice
             if not inside:
                 raise GyreError(
-                    f"{given}: the folder holds no logs (*.log, *.jsonl, *.txt, *.out and their packed forms)", hint=_nearest(path)
+                    f"{given}: the folder holds no logs (*.log, *.jsonl, *.txt, *.out and their packed forms, event files, *.wandb)",
+                    hint=_nearest(path),
                 )
             found.extend(_log(p) for p in inside)
         else:
             found.append(_log(path))
     unique = {log.path: log for log in found}
     return tuple(sorted(unique.values(), key=_rotation))
+
+
+def _of_wandb(path: Path) -> bool:
+    """Whether a file is what W&B wrote of itself."""
+    return path.name.startswith("debug") and any(part.startswith("wandb") for part in path.parts)
 
 
 def is_live_log(name: str) -> bool:
@@ -105,6 +114,9 @@ def blocks(log: LogFile, size: int = BLOCK) -> Iterator[bytes]:
         GyreError: it disappeared, cannot be read, or is packed in a form whose library is missing.
     """
     try:
+        if log.text is None and (kind := kind_of(log.path)):
+            yield from event_blocks(log.path, kind)
+            return
         with _opened(log) as file:
             while block := file.read(size):
                 yield block
@@ -113,7 +125,7 @@ def blocks(log: LogFile, size: int = BLOCK) -> Iterator[bytes]:
     except _ends_early() as error:
         raise GyreError(f"{log.path}: the packed file ends early ({error})", hint="unpack what is there and give that") from error
     except OSError as error:
-        raise GyreError(f"{log.path}: cannot be read ({error.strerror or error})", hint="check the file") from error
+        raise GyreError(f"{log.path}: cannot be read ({error.strerror or error})", hint="check the file and its permissions") from error
 
 
 def _ends_early() -> tuple[type[Exception], ...]:
@@ -125,7 +137,7 @@ def _ends_early() -> tuple[type[Exception], ...]:
 
 def is_plain(log: LogFile) -> bool:
     """Whether the log is a regular file that is not packed, so that its parts can be read for themselves."""
-    if log.text is not None or log.path == "-" or not Path(log.path).is_file():
+    if log.text is not None or log.path == "-" or kind_of(log.path) or not Path(log.path).is_file():
         return False
     with Path(log.path).open("rb") as file:
         head = file.read(6)
