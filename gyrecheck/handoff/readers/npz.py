@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -21,11 +21,22 @@ from gyrecheck.model.fields import RecordBatch
 from gyrecheck.rulebook.contract import Contract
 from gyrecheck.rulebook.record_limits import load_record_limits
 
+PIECE = 1 << 18
+"""Bytes that are read and summed at once; they stay in the processor's cache."""
+
+
+class _Readable(Protocol):
+    """What is asked of a stream of bytes."""
+
+    def read(self, size: int = -1, /) -> bytes: ...
+
+    def readinto(self, buffer: Any, /) -> int | None: ...  # noqa: ANN401 - any writable buffer
+
 
 class _Stream:
     """One npy array behind a stream, row by row."""
 
-    def __init__(self, path: Path, key: str, stream: IO[bytes], size: int | None) -> None:
+    def __init__(self, path: Path, key: str, stream: _Readable, size: int | None) -> None:
         self._path, self._key, self._stream = path, key, stream
         shape, fortran, dtype, head = _npy_header(path, key, stream)
         if dtype.hasobject:
@@ -64,21 +75,45 @@ class _Stream:
         data = self._read(self.row_bytes * count if self.shape else self._dtype.itemsize)
         return np.frombuffer(data, self._dtype).reshape(rows)
 
-    def _read(self, size: int) -> bytearray:
-        out = bytearray(size)
-        view, at = memoryview(out), 0
+    def _read(self, size: int) -> npt.NDArray[np.uint8]:
+        out = np.empty(size, np.uint8)
+        at = 0
         try:
-            while at < size:
-                part = self._stream.read(min(size - at, 4 << 20))
-                if not part:
-                    break
-                view[at : at + len(part)] = part
-                at += len(part)
+            while at < size and (count := self._stream.readinto(out[at : at + PIECE])):
+                at += count
         except (OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
             raise GyreError(f"{self._path}: array `{self._key}` cannot be unpacked: {error}") from error
         if at < size:
             raise GyreError(f"{self._path}: array `{self._key}` is cut off: {at:,} of {size:,} bytes")
         return out
+
+
+class _Stored:
+    """An uncompressed member, read from the archive's own file without a copy; its checksum is compared behind its last byte."""
+
+    def __init__(self, file: io.FileIO | io.BytesIO, info: zipfile.ZipInfo) -> None:
+        file.seek(info.header_offset)
+        head = file.read(30)
+        if head[:4] != b"PK\x03\x04":
+            raise zipfile.BadZipFile("its entry does not begin where the directory says")
+        self._file, self._left, self._wanted, self._sum = file, info.file_size, info.CRC, 0
+        self._at = info.header_offset + 30 + int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little")
+
+    def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - any writable buffer
+        """Fill as much of `buffer` as there is."""
+        self._file.seek(self._at)
+        count = self._file.readinto(memoryview(buffer)[: self._left]) or 0
+        self._at += count
+        self._left -= count
+        self._sum = zlib.crc32(memoryview(buffer)[:count], self._sum)
+        if not self._left and self._sum != self._wanted:
+            raise zipfile.BadZipFile("its checksum does not fit: the file is damaged")
+        return count
+
+    def read(self, size: int = -1) -> bytes:
+        """At most `size` bytes."""
+        out = bytearray(self._left if size < 0 else min(size, self._left))
+        return bytes(out[: self.readinto(out)]) if out else b""
 
 
 def read(path: Path, contract: Contract, notes: list[str]) -> Iterator[RecordBatch]:
@@ -90,13 +125,14 @@ def read(path: Path, contract: Contract, notes: list[str]) -> Iterator[RecordBat
     if magic(path)[:6] == b"\x93NUMPY":
         with open_bytes(path) as stream:
             key = path.name.split(".")[0]
-            yield from batches_of_arrays(str(path), {key: _Stream(path, key, stream, None)}, contract, notes)
+            yield from batches_of_arrays(str(path), {key: _Stream(path, key, cast("_Readable", stream), None)}, contract, notes)
         return
     try:
-        archive = zipfile.ZipFile(io.BytesIO(_unpacked(path)) if packing(path) else path)
+        file = io.BytesIO(_unpacked(path)) if packing(path) else path.open("rb", buffering=0)
+        archive = zipfile.ZipFile(file)
     except (zipfile.BadZipFile, OSError, ValueError) as error:
         raise GyreError(f"{path}: is no whole npz file: {error}", hint="is it still being written?") from error
-    with archive, ExitStack() as opened:
+    with file, archive, ExitStack() as opened:
         members = [info for info in archive.infolist() if info.filename.endswith(".npy")]
         strangers = [info.filename for info in archive.infolist() if not info.filename.endswith(".npy")]
         if not members:
@@ -108,7 +144,9 @@ def read(path: Path, contract: Contract, notes: list[str]) -> Iterator[RecordBat
             if key in arrays:
                 raise GyreError(f"{path}: array `{key}` stands twice in the file")
             try:
-                arrays[key] = _Stream(path, key, opened.enter_context(archive.open(info)), info.file_size)
+                stored = info.compress_type == zipfile.ZIP_STORED and not info.flag_bits & 1
+                member: _Readable = _Stored(file, info) if stored else cast("_Readable", opened.enter_context(archive.open(info)))
+                arrays[key] = _Stream(path, key, member, info.file_size)
             except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError, zlib.error) as error:
                 raise GyreError(f"{path}: array `{key}` cannot be unpacked: {error}") from error
         yield from batches_of_arrays(str(path), arrays, contract, notes)
@@ -136,7 +174,7 @@ def _unpacked(path: Path) -> bytes:
     return data
 
 
-def _npy_header(path: Path, key: str, stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+def _npy_header(path: Path, key: str, stream: _Readable) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
     """Shape, Fortran order, dtype and header size. The header is a Python literal that numpy parses without running it."""
     try:
         version = np.lib.format.read_magic(stream)
@@ -154,7 +192,7 @@ def _npy_header(path: Path, key: str, stream: IO[bytes]) -> tuple[tuple[int, ...
 class _Counting:
     """A stream that counts what was read."""
 
-    def __init__(self, stream: IO[bytes]) -> None:
+    def __init__(self, stream: _Readable) -> None:
         self._stream = stream
         self.count = 0
 
