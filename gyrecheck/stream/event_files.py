@@ -36,15 +36,16 @@ def event_blocks(path: str, kind: Kind) -> Iterator[bytes]:
         GyreError: the package is missing, or the file is none of this kind or holds no scalar.
         OSError: the file cannot be read.
     """
-    held, steps = b"", 0
-    for steps, step in enumerate(_tensorboard(path) if kind == "tensorboard" else _wandb(path), 1):
+    held, found = b"", False
+    for step in _tensorboard(path) if kind == "tensorboard" else _wandb(path):
+        found = True
         held += json.dumps(step).encode() + b"\n"
         if len(held) > BLOCK:
             yield held
             held = b""
     if held:
         yield held
-    if not steps:
+    if not found:
         raise GyreError(f"{path}: no scalar can be read from it (empty, damaged, or none was logged)", hint="give the run's text log")
 
 
