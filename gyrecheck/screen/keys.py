@@ -14,6 +14,16 @@ class Key(NamedTuple):
     footer: str = ""
 
 
+HISTORY = (
+    Key("left,h", "scrub(-1)", "one picture back"),
+    Key("right", "scrub(1)", "one picture on"),
+    Key("home,g", "begin", "the first picture"),
+    Key("end,G", "live", "back to live"),
+    Key("d", "first_breach", "jump to the first divergence"),
+    Key("b", "next_breach", "jump to the next breach"),
+    Key("w", "last_version", "jump to the last policy version"),
+)
+"""The keys that go back and forth over a run: the same on both screens."""
 KEYS = (
     Key("q", "leave", "quit; the ledger report is printed", "q quit"),
     Key("p", "pause", "pause the picture; reading and counting go on", "p pause"),
@@ -23,13 +33,7 @@ KEYS = (
     Key("tab", "app.focus_next", "next panel", "tab panel"),
     Key("shift+tab", "app.focus_previous", "previous panel"),
     Key("e", "explain", "what the chosen code means and how to fix it", "e explain"),
-    Key("left,h", "scrub(-1)", "one picture back"),
-    Key("right", "scrub(1)", "one picture on"),
-    Key("home,g", "begin", "the first picture"),
-    Key("end,G", "live", "back to live"),
-    Key("d", "first_breach", "jump to the first divergence"),
-    Key("b", "next_breach", "jump to the next breach"),
-    Key("w", "last_version", "jump to the last policy version"),
+    *HISTORY,
     Key("v", "plot", "large plot of one series"),
     Key("n", "series(1)", "next series in the plot"),
     Key("N", "series(-1)", "previous series in the plot"),
@@ -52,6 +56,7 @@ RUN_KEYS = (
     Key("down,j", "choose(1)", "next run", "↑↓ run"),
     Key("up,k", "choose(-1)", "previous run"),
     Key("space", "details", "verdicts of the chosen run in place of the plot", "space verdicts"),
+    *HISTORY,
     Key("n", "series(1)", "next series in the plot", "n series"),
     Key("N", "series(-1)", "previous series in the plot"),
     Key("y", "logarithmic", "linear or logarithmic plot", "y axis"),

@@ -11,9 +11,9 @@ from gyrecheck.screen.numbers import clock, short
 from gyrecheck.screen.view import View
 
 
-def title(view: View, pen: Pen, width: int, *, paused: bool, live: bool) -> Text:
-    """Program, run, topology, span and state; the state is a word."""
-    state = "paused" if paused else view.state if live else "history"
+def title(view: View, pen: Pen, width: int, *, word: str = "") -> Text:
+    """Program, run, topology, span and state; the state is a word, or `word` where the picture is not the newest."""
+    state = word or view.state
     left = Text(" gyrecheck watch   ", style="bold" if pen.color else "")
     words = (f"run {view.run}" if view.run else "", view.topology, view.note if width >= 100 else "")
     left.append("   ".join(word for word in words if word))
@@ -28,12 +28,14 @@ def status(view: View, newest: View, pen: Pen, width: int, *, paused: bool, sort
     words: list[str] = []
     if paused:
         words.append(f"paused: {newest.lines - view.lines:,} lines read since, counting goes on")
+    elif view.state in {"disconnected", "silent"}:
+        words.append(view.note)
     elif view.age is not None:
         words.append(f"last line {view.age:.1f} s ago")
+    if view.gaps:
+        words.append(f"{len(view.gaps)} gap{'s' if len(view.gaps) != 1 else ''}: may be incomplete")
     words.append(f"{len(view.files)} file{'s' if len(view.files) != 1 else ''}")
     words.append(f"{view.not_understood:,} of {view.lines:,} lines not understood")
-    if view.gaps:
-        words.append(f"{len(view.gaps)} gap{'s' if len(view.gaps) != 1 else ''}: figures may be incomplete")
     if sort != "severity":
         words.append(f"by {sort}")
     line = Text(pen.plain(" " + " · ".join(words)))

@@ -13,7 +13,7 @@ WIDTH = 78
 def page(view: View, *, ascii_only: bool) -> str:
     """All panels that have something to say, each under its title; nothing is cut."""
     pen = Pen(ascii=ascii_only, color=False)
-    blocks = [lines.title(view, pen, 79, paused=False, live=True).plain.rstrip()]
+    blocks = [lines.title(view, pen, 79).plain.rstrip()]
     for title, draw in PANELS:
         body = "\n".join(line.rstrip() for line in draw(view, pen, WIDTH, 1000).plain.splitlines())
         if body.strip():

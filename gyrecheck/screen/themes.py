@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-THEMES = ("textual-dark", "textual-light", "nord", "gruvbox", "solarized-light", "textual-ansi")
+THEMES = ("textual-dark", "textual-light", "nord", "gruvbox", "solarized-light", "ansi-dark", "ansi-light", "textual-ansi")
 
 
 def next_theme(now: str, known: Iterable[str]) -> str:

@@ -104,6 +104,11 @@ class View:
     """The command that reproduces this view."""
 
     @property
+    def nothing(self) -> str:
+        """What a panel says that has nothing to show."""
+        return "nothing yet" if self.state == "waiting" else "not logged"
+
+    @property
     def broken(self) -> tuple[Verdict, ...]:
         """Verdicts that do not hold, gravest first."""
         return tuple(sorted((v for v in self.verdicts if v.state is State.BROKEN), key=lambda v: -v.severity.rank))

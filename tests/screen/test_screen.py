@@ -1,4 +1,4 @@
-"""Promises of the screen: the same picture at each size for the same view, every key does what the help says, nothing is eaten."""
+"""Promises of the screen: every key does what the help says, nothing is eaten, no size and no resize makes it lie."""
 
 import asyncio
 import dataclasses
@@ -9,73 +9,12 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from pictures import BROKEN, HEALTHY, PICTURES, WAITING
+from looks import SIZES, Still, rows, settled, text_of
+from pictures import BROKEN, HEALTHY, WAITING
 
 from gyrecheck.screen.app import WatchApp
 from gyrecheck.screen.glyphs import Pen
 from gyrecheck.screen.keys import KEYS, footer, help_lines
-
-SIZES = ((80, 24), (100, 30), (140, 40), (200, 60))
-GOLDEN = Path(__file__).parent / "golden"
-
-
-class Still:
-    """A feed that always gives the same picture, or the given ones in turn."""
-
-    def __init__(self, *views):
-        self.views = list(views)
-        self.closed = False
-
-    def poll(self):
-        return self.views.pop(0) if len(self.views) > 1 else self.views[0]
-
-    def close(self):
-        self.closed = True
-
-
-def rows(app) -> list[str]:
-    return ["".join(part.text for part in strip).rstrip() for strip in app.screen._compositor.render_strips()]
-
-
-async def settled(pilot) -> None:
-    for _ in range(50):
-        await pilot.pause(0.02)
-        if pilot.app._frames.views:
-            break
-    await pilot.pause()
-
-
-def text_of(view, size, *keys, pen=None) -> str:
-    async def go():
-        app = WatchApp(Still(view), interval=0.05, pen=pen)
-        async with app.run_test(size=size) as pilot:
-            await settled(pilot)
-            for key in keys:
-                await pilot.press(key)
-            await pilot.pause()
-            return "\n".join(rows(app)) + "\n"
-
-    return asyncio.run(go())
-
-
-@pytest.mark.parametrize("size", SIZES, ids=lambda s: f"{s[0]}x{s[1]}")
-@pytest.mark.parametrize("name", [*PICTURES, "paused"])
-def test_the_mono_picture_is_the_golden_one(name, size, request):
-    """Text of the screen, in plain weight, for every state and size; `--update-golden` is a deliberate act of writing the file anew."""
-    view, keys = (HEALTHY, ("p",)) if name == "paused" else (PICTURES[name], ())
-    text = text_of(view, size, *keys, pen=Pen(color=False))
-    path = GOLDEN / f"{name}-{size[0]}x{size[1]}.txt"
-    if request.config.getoption("--update-golden"):
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("size", SIZES, ids=lambda s: f"{s[0]}x{s[1]}")
-@pytest.mark.parametrize("name", ["healthy", "broken", "waiting"])
-def test_the_colour_picture_is_the_recorded_one(snap_compare, name, size):
-    """The coloured screen, as SVG, for the states whose colours differ."""
-    assert snap_compare(WatchApp(Still(PICTURES[name]), interval=0.05), terminal_size=size, run_before=settled)
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda s: f"{s[0]}x{s[1]}")

@@ -13,6 +13,8 @@ TITLE = "conservation"
 
 def body(view: View, pen: Pen, width: int, height: int) -> Text:
     """One row a term; the residual is always the last row shown."""
+    if not view.balance:
+        return Text(view.nothing, style="dim" if pen.color else "")
     inner = [row for row in view.balance if row.name != "residual"]
     residual = [row for row in view.balance if row.name == "residual"]
     name_width = max(16, min(22, width - 18))

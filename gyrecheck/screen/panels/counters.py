@@ -27,5 +27,6 @@ def body(view: View, pen: Pen, width: int, height: int) -> Text:
             line.append_text(pen.spark(row.recent, min(left, 40)))
         rows.append(line)
     if view.versions and len(rows) < height:
-        rows.append(Text("policy version  " + "  ".join(f"{side} {version}" for side, version in view.versions)))
-    return Text("\n").join(rows)
+        said = "  ".join(f"{side} {version}" for side, version in view.versions)
+        rows.append(Text(f"policy version  {said}" if len(said) + 16 <= width else f"policy ver. {said.replace('  ', ' ')}"))
+    return Text("\n").join(rows or [Text(view.nothing, style="dim" if pen.color else "")])

@@ -12,6 +12,8 @@ TITLE = "processes"
 
 def body(view: View, pen: Pen, width: int, height: int) -> Text:
     """One row a process, the silent ones first when there is no room for all; the topology in words below."""
+    if not view.processes and not view.processes_note:
+        return Text(view.nothing, style="dim" if pen.color else "")
     rows = [Text(f"{'pid':<9}{'side':<10}{'state':<15}last line", style="dim" if pen.color else "")]
     room = max(1, height - 2)
     ranked = sorted(view.processes, key=lambda p: p.state in {"alive", "ended"}) if len(view.processes) > room else list(view.processes)

@@ -27,4 +27,4 @@ def body(view: View, pen: Pen, width: int, height: int) -> Text:
     if len(view.ages) > room:
         rows[-1] = Text(f"  … {len(view.ages) - room + 1} more ages" if not pen.ascii else f"  ... {len(view.ages) - room + 1} more ages")
     rows += [Text(pen.plain(note), style="dim" if pen.color else "") for note in notes]
-    return Text("\n").join(rows)
+    return Text("\n").join(rows or [Text(view.nothing, style="dim" if pen.color else "")])

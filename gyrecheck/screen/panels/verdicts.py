@@ -39,8 +39,8 @@ def body(
         line.append(f" {verdict.code} {verdict.name}  ", style="bold" if pen.color else "")
         line.append(pen.plain(verdict.message))
         line.truncate(width, overflow="ellipsis" if not pen.ascii else "crop")
-        if at == cursor:
-            line.stylize("reverse")
+        if at == cursor:  # one even bar: the state's colour would break it, its word and sign are there
+            line = Text(line.plain.ljust(width), style="reverse")
         rows.append(line)
     if view.waiting_for and not rows:
         return Text("\n").join([Text(pen.plain(line)) for line in view.waiting_for][:height])
