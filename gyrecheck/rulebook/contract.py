@@ -41,6 +41,21 @@ class Role:
 
 
 @dataclass(frozen=True, slots=True)
+class FieldFamily:
+    """Keys made of known words in any order: one word of each `need`, none outside `need` and `may`, and values of the `form`.
+
+    `form`: `list` (more than one value a row), `scalar`, `flag` (only 0 and 1), `name` (a text or whole number a row); empty = any.
+    """
+
+    role: str
+    need: tuple[tuple[str, ...], ...]
+    may: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
+    form: str = ""
+    kinds: tuple[Kind, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class FieldFile:
     """One file under `rules/fields/`, or a `--schema`."""
 
@@ -61,6 +76,30 @@ class FieldFile:
     """Key to role, where a framework's key means something else than the base file says; `none` = no role."""
     strict: bool = False
     """A key that the file does not name is a finding."""
+    lists: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Word lists that families name as `@list`."""
+    families: tuple[FieldFamily, ...] = ()
+
+    def problems(self) -> tuple[str, ...]:
+        """Word lists that do not exist."""
+        named = {word for one in self.families for part in (*one.need, one.may, one.never) for word in part if word[:1] == "@"}
+        return tuple(f"`families`: no list `lists.{word[1:]}`" for word in sorted(named) if word[1:] not in self.lists)
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A family of keys, its word lists opened."""
+
+    role: str
+    need: tuple[frozenset[str], ...]
+    allowed: frozenset[str]
+    form: str
+    kinds: tuple[Kind, ...]
+
+    def says(self, key: str) -> bool:
+        """Whether all words of the key's last component belong to the family."""
+        words = frozenset(re.sub(r"(?<=[a-z])\d+$", "", word) for word in normal(leaf(key)).split("_") if word and not word.isdigit())
+        return words <= self.allowed and all(part & words for part in self.need)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +117,7 @@ class Contract:
     """Name of the project's schema, empty when none was given."""
     schema_roles: Mapping[str, FieldSpec] = field(default_factory=dict)
     strict: bool = False
+    families: tuple[Family, ...] = ()
 
     def role(self, word: str) -> str:
         """The role a person means by `word`.
@@ -270,7 +310,16 @@ def load_contract(schema: Path | None = None, extra: Path | None = None) -> Cont
         schema=own.name if own else "",
         schema_roles=wanted,
         strict=own.strict if own else False,
+        families=tuple(_family(one, base.lists) for one in base.families),
     )
+
+
+def _family(one: FieldFamily, lists: Mapping[str, tuple[str, ...]]) -> Family:
+    def opened(words: tuple[str, ...]) -> frozenset[str]:
+        return frozenset(w for word in words for w in (lists[word[1:]] if word[:1] == "@" else (word,)))
+
+    need = tuple(opened(part) for part in one.need)
+    return Family(one.role, need, opened(one.may).union(*need) - opened(one.never), one.form, one.kinds)
 
 
 def _spec(role: str, entry: Role) -> FieldSpec:

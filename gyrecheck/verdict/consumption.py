@@ -17,6 +17,7 @@ def judge_consumption(run: View, docket: Docket) -> None:
     """Enter the verdicts on use and waste."""
     for account in run.accounts:
         if account.sampled is None:
+            _drops_of_handled(account, docket)
             continue
         _drops(run, account, docket)
         if account is run.accounts[0]:
@@ -154,6 +155,28 @@ def _drops(run: View, account: Account, docket: Docket) -> None:
                 else "slow sampling down or train faster; dropping is no speed-up",
                 at_most=Severity.WARNING,
             )
+
+
+def _drops_of_handled(account: Account, docket: Docket) -> None:
+    """The same where what was sampled is not counted: of what was taken and dropped together."""
+    thresholds, taken = docket.rules.thresholds, account.taken
+    if taken is None or taken.last <= 0 or taken.term != "taken":
+        return
+    handled = taken.last + account.dropped()
+    for flow in account.drops:
+        if flow.reason in _ANNOUNCED | _NO_WASTE or flow.last <= thresholds.drops_high * handled or handled < thresholds.drops_least:
+            continue
+        docket.add(
+            "GYR511",
+            State.BROKEN,
+            f"{share(flow.last, handled)} of what is taken or dropped is dropped ({flow.name}: {count(flow.last)} of {count(handled)})",
+            quantity=f"dropped_{flow.way}_share",
+            value=round(flow.last / handled, 4),
+            first=flow.first_place,
+            because=[Because(flow.last_place, flow.name), Because(taken.last_place, taken.name)],
+            hint="look at why so much is dropped; dropping is no speed-up",
+            at_most=Severity.WARNING,
+        )
 
 
 def _announced(run: View, docket: Docket) -> None:

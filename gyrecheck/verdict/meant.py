@@ -34,6 +34,10 @@ def _meant(series: Series, settings: set[tuple[str, int]]) -> Series:
         return replace(series, key=replace(key, term="capacity"))
     if key.term == "update" and series.count == 1 and (series.path, series.lines[0]) in settings:
         return replace(series, key=replace(key, term="updates_per_call"))
+    if key.term == "logp_gap" and key.name.lower() == "gap" and series.high >= 1 and all(v == round(v) for v in series.values):
+        return replace(series, key=replace(key, term="age"))
+    if key.term == "max_age" and series.count >= 3 and series.low != series.high:
+        return replace(series, key=replace(key, term="age_max"))
     if key.term == "capacity" and series.count >= 3 and series.low != series.high:
         return replace(series, key=replace(key, term="left", cumulative="yes"))
     return series

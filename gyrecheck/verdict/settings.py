@@ -100,6 +100,7 @@ def judge_settings(run: View, docket: Docket) -> None:
             )
     if agreed and len(docket.verdicts) == before:
         docket.add("GYR514", State.HOLDS, "settings agree: " + ", ".join(f"{name} {count(value)}" for name, value in agreed.items()))
+    _uneven_groups(run, docket)
     _queue_deeper_than_age(run, docket)
     _before_first_update(run, docket)
 
@@ -108,6 +109,27 @@ def _comparable(a: Series, b: Series) -> bool:
     """Counts of two named units are never compared; groups and their members neither."""
     units = {a.key.unit, b.key.unit} - {Unit.SAMPLE}
     return len(units) < 2 or {a.key.term, b.key.term} == {"batch_size", "group_size"}
+
+
+def _uneven_groups(run: View, docket: Docket) -> None:
+    """A batch of members that is no whole number of groups: the last group of each batch is cut."""
+    batch, group = run.setting("batch_size"), run.setting("group_size")
+    if batch is None or group is None or group.last < 2 or batch.last <= group.last or batch.key.unit is Unit.GROUP:
+        return
+    rest = batch.last % group.last
+    if rest:
+        docket.add(
+            "GYR514",
+            State.BROKEN,
+            f"{batch.name} {count(batch.last)} is no whole number of groups of {count(group.last)} ({group.name}): {count(rest)} of each "
+            "batch belong to a group that is cut",
+            quantity=batch.name,
+            value=batch.last,
+            first=batch.first_place,
+            because=[Because(batch.first_place, batch.name), Because(group.first_place, group.name)],
+            hint="make the batch a multiple of the group size",
+            at_most=Severity.WARNING,
+        )
 
 
 def _queue_deeper_than_age(run: View, docket: Docket) -> None:

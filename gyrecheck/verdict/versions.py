@@ -166,6 +166,7 @@ def _not_loaded(run: View, docket: Docket) -> None:
         None,
     )
     if published is None:
+        _left_behind(run, docket)
         return
     loaded = run.series(*_SAMPLERS, least=1) or tuple(s for s in run.series("policy_version") if s.side == "sampling")
     versions = int(published.last - published.first)
@@ -222,6 +223,31 @@ def _not_loaded(run: View, docket: Docket) -> None:
             return
     text = f"the sampler follows: `{loaded[0].name}` reaches {count(loaded[0].last)} of `{published.name}` {count(published.last)}"
     docket.add("GYR406", State.HOLDS, text, quantity=loaded[0].name, value=loaded[0].last)
+
+
+def _left_behind(run: View, docket: Docket) -> None:
+    """The sampler's version stands still while training goes on, in a log that does not tell the trainer's version."""
+    progress = _progress(run)
+    for series in run.series("loaded", least=3):
+        rises = [i for i in range(1, len(series)) if series.values[i] > series.values[i - 1]]
+        since = series.orders[rises[-1]] if rises else series.orders[0]
+        steps = [o for (o, v), (_, before) in zip(progress[1:], progress, strict=False) if v > before]
+        after = [o for o in steps if since < o <= series.orders[-1]]
+        usual = most_between(steps, [series.orders[0], *(series.orders[i] for i in rises)])
+        if len(after) < docket.rules.thresholds.frozen_updates or len(after) <= 3 * usual:
+            continue
+        place = series.place(rises[-1] if rises else 0)
+        docket.add(
+            "GYR406",
+            State.BROKEN,
+            f"sampler stays at version {count(series.last)} (`{series.name}`, line {place.line}) while training goes on for {len(after)} more steps",
+            quantity=series.name,
+            value=series.last,
+            first=place,
+            because=[Because(place, "last load" if rises else "first reading"), Because(series.last_place, "still the same")],
+            hint="let the sampler load the newest version between rollouts; check that the load reaches the module that acts",
+        )
+        return
 
 
 def _usual(loaded: Series, published: Series) -> int:

@@ -64,11 +64,12 @@ class FinalObservation(Question):
         if reward is not None and rank(reward) >= 1:
             kept |= lead(obs) == lead(reward) + 1
         missing = truncated & ~kept
-        self.null |= view.has("next_obs") and bool(missing.any())
+        kept_apart = any(view.has(role) for role in ("next_obs", "final_obs", "bootstrap_value"))
+        self.null |= kept_apart and bool(missing.any())
         self.missing.add(view.path, view.records[missing])
 
     def answer(self, case: Case) -> Iterator[Finding]:
-        """A warning where the field is there and left out at cut-offs; a note where the file has none."""
+        """A warning where the field is there and left out at cut-offs, a note where the file has none."""
         if self.missing:
             text = (
                 f"no final observation at {self.missing.rows} of {self.ends} truncated ends: the value of what would have "

@@ -160,6 +160,12 @@ class Groups(Question):
         scale = max(float(np.nanmax(np.abs(advantage))), 1e-6)
         complete = [i for i in whole if len(members[i]) == target[i] and len(members[i]) > 1]
         telling = [i for i in complete if np.ptp(reward[members[i]]) > 0]
+        if self._no_baseline([members[i] for i in whole], reward, advantage, scale):
+            where = Ranges()
+            self._add(where, np.concatenate([members[i] for i in whole]), records)
+            text = f"`{case.roles.key('advantage')}` equals `{case.roles.key('reward')}` in all {len(whole)} groups: no baseline was subtracted"
+            yield case.finding("GYR339", text, where=where, role="advantage", side="training", severity=Severity.WARNING)
+            return
         fits = {
             name: [i for i in telling if close(advantage[members[i]], model(reward[members[i]]), scale)] for name, model in MODELS.items()
         }
@@ -220,6 +226,14 @@ class Groups(Question):
             side="training",
             severity=None if by_block else Severity.WARNING,
         )
+
+    @staticmethod
+    def _no_baseline(members: list[Ints], reward: Floats, advantage: Floats, scale: float) -> bool:
+        """Whether advantages are the rewards themselves, in groups whose mean reward is not 0."""
+        many = [m for m in members if len(m) > 1]
+        lifted = [m for m in many if abs(float(reward[m].mean())) > 10 * (load_record_limits().group_rounding * scale + 1e-4)]
+        spread = [m for m in lifted if np.ptp(reward[m]) > 0]
+        return len(spread) >= 2 and all(close(advantage[m], reward[m], scale) for m in many)
 
     @staticmethod
     def _block_model(reward: Floats, advantage: Floats, n: int, scale: float) -> Floats | None:

@@ -22,14 +22,17 @@ from gyrecheck.verdict.records.kinds import KindDrift
 from gyrecheck.verdict.records.lengths import Lengths
 from gyrecheck.verdict.records.logprobs import LogProbs
 from gyrecheck.verdict.records.masks import Masks
+from gyrecheck.verdict.records.meant import roles_meant
 from gyrecheck.verdict.records.placeholders import PlaceholderAction, PlaceholderToken
 from gyrecheck.verdict.records.presence import NotANumber, Presence, TimeTags
 from gyrecheck.verdict.records.question import Case, Question
 from gyrecheck.verdict.records.ratio import Ratio
 from gyrecheck.verdict.records.returns import Returns
+from gyrecheck.verdict.records.scales import Scales
 from gyrecheck.verdict.records.shapes import ShapeJump, SwappedAxes
 from gyrecheck.verdict.records.steps import StepReader
 from gyrecheck.verdict.records.successors import StuckObservation, Successor
+from gyrecheck.verdict.records.told_values import Discounts, EpisodeReturn, RatioTold
 from gyrecheck.verdict.records.version_order import Age, DeclaredLag, VersionOrder
 from gyrecheck.verdict.records.versions import Lag, MixedVersions
 from gyrecheck.verdict.records.view import View
@@ -65,6 +68,10 @@ QUESTIONS: tuple[type[Question], ...] = (
     WritingOrder,
     PlaceholderAction,
     PlaceholderToken,
+    RatioTold,
+    EpisodeReturn,
+    Discounts,
+    Scales,
     TimeTags,
 )
 
@@ -125,7 +132,7 @@ class Judge:
             self._keys.update(dict.fromkeys(batch.columns))
             given = {word: key for word, key in self._explicit.items() if key in self._keys and self._contract.role(word)}
             fixed = given | dict(self._roles.keys if self._roles else {})
-            self._roles = self._contract.assign(self._keys, fixed)
+            self._roles = roles_meant(self._contract.assign(self._keys, fixed), batch, self._contract, given)
         if self._ratio is None or not self._ratio.role:
             self._ratio = Ratio(self._roles, self._limits)
         self._path = self._path or batch.path

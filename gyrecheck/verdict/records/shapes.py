@@ -68,18 +68,15 @@ class ShapeJump(Question):
             order = [int(values[at]) for at in np.argsort(first) if values[at] >= 0]
         else:
             order = [0] if (of >= 0).any() else []
+        vary: bool | None = None
         for which in order:
             shape = column.shapes[which]
             if 0 in shape or (role in self.usual and shape == self.usual[role][0]):
                 continue
-            if (
-                role in self.usual
-                and len(shape) == len(self.usual[role][0])
-                and shape[1:] == self.usual[role][0][1:]
-                and len(shape) >= 1
-                and self._lists_may_vary(view, role, column)
-            ):
-                continue
+            if role in self.usual and len(shape) == len(self.usual[role][0]) and shape[1:] == self.usual[role][0][1:] and len(shape) >= 1:
+                vary = self._lists_may_vary(view, role, column) if vary is None else vary
+                if vary:
+                    continue
             rows = of == which
             if role not in self.usual:
                 self.usual[role] = (shape, int(view.records[int(rows.argmax())]))
@@ -108,6 +105,12 @@ class ShapeJump(Question):
                 continue
             theirs = lead(column)
             if len(np.unique(own[own > 0])) > 2 and float((own == theirs)[own > 0].mean()) > 0.9:
+                return True
+        for key, column in view.batch.columns.items():  # a list of tokens under a name that nobody knows
+            if key in view.roles.roles or column.kind in {Kind.OBJECT, Kind.NONE} or rank(column) != 1 or rank(mine) != 1:
+                continue
+            theirs = lead(column)
+            if len(np.unique(theirs[theirs > 0])) > 1 and float((np.abs(own - theirs)[own > 0] <= 1).mean()) > 0.5:
                 return True
         return False
 

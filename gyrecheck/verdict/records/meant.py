@@ -1,0 +1,110 @@
+"""What keys must mean, given their words and their values, where no alias names them: a name alone cannot tell a value from a version.
+
+A key without a role gets one when all its words belong to a family of `rules/fields/trajectory.toml` and its values have that family's
+form. Ids that every group of rows shares name the group, not the sample; whole numbers called `v` are versions, no values.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from gyrecheck.model.fields import Column, Kind, RecordBatch
+from gyrecheck.rulebook.contract import Contract, Family, RoleMap
+
+LEAST = 4
+"""Rows from which the values of a batch say what their key means."""
+_NUMBERS = frozenset((Kind.BOOL, Kind.INT, Kind.FLOAT))
+
+
+def roles_meant(roles: RoleMap, batch: RecordBatch, contract: Contract, given: Mapping[str, str]) -> RoleMap:
+    """`roles` with those that the batch's keys and values tell; roles and keys in `given` (role to key) stay as they are."""
+    taken, of_key = dict(roles.keys), dict(roles.roles)
+    fixed = set(given.values())
+    for key, role in _moved(roles, batch, fixed):
+        del taken[of_key[key]]
+        of_key.pop(key)
+        if role:
+            taken[role], of_key[key] = key, role
+    parts = roles.parts
+    for family in contract.families:
+        if family.role in taken or family.role not in contract.roles:
+            continue
+        for key, column in batch.columns.items():
+            if key not in of_key and key not in parts and family.says(key) and _fits(family, column):
+                taken[family.role], of_key[key] = key, family.role
+                break
+    if "group_id" not in taken and (shared := taken.get("prompt_tokens")) and _shared(batch.columns.get(shared)):
+        taken["group_id"] = shared  # answers to one prompt are a group, whatever the prompt is called
+    return replace(roles, keys=taken, roles=of_key) if taken != dict(roles.keys) else roles
+
+
+def _moved(roles: RoleMap, batch: RecordBatch, fixed: set[str]) -> Iterator[tuple[str, str]]:
+    """Keys whose values contradict the role that their name gave, with the role that they have (empty: none)."""
+    value = roles.key("value")
+    if value and value not in fixed and not roles.key("policy_version") and value.rpartition(".")[2].lower() == "v":
+        column = batch.columns.get(value)
+        if column is not None and column.kind is Kind.INT and _counts(column).max(initial=0) == 1:
+            yield value, "policy_version"
+    sample = roles.key("sample_id")
+    loose = sample and sample not in fixed and not roles.key("group_id") and roles.key("reward") and not roles.key("step")
+    if loose and _shared(batch.columns.get(sample)):
+        yield sample, "group_id"
+
+
+def _counts(column: Column) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return np.asarray(column.counts)
+
+
+def _labels(column: Column) -> list[object]:
+    """One label a row of a scalar column; empty where it is none."""
+    if column.kind not in {Kind.TEXT, Kind.INT} or _counts(column).max(initial=0) > 1:
+        return []
+    return list(column.texts) if column.texts is not None else list(np.asarray(column.flat).tolist())
+
+
+def _shared(column: Column | None) -> bool:
+    """Whether the rows fall into at least two groups of one size, each with one label."""
+    labels = _labels(column) if column is not None else []
+    sizes = list(Counter(label for label in labels if label is not None).values())
+    if len(labels) < LEAST or len(sizes) < 2:
+        return False
+    usual, often = Counter(sizes).most_common(1)[0]
+    return usual >= 2 and often * 2 >= len(sizes) and min(sizes) >= 2
+
+
+def _fits(family: Family, column: Column) -> bool:
+    """Whether the values have the family's form."""
+    kinds = {kind for kind in column.kinds if kind is not Kind.NONE}
+    if not kinds or (family.kinds and not kinds <= {*family.kinds}):
+        return False
+    counts = _counts(column)
+    longest = int(counts.max(initial=0))
+    form = family.form
+    if form in {"flag", "flags"}:
+        return kinds <= _NUMBERS and _is_flag(column) and (form == "flag" or longest > 1)
+    if form == "list":
+        return longest > 1 and Kind.OBJECT not in kinds and Kind.TEXT not in kinds
+    if form == "whole":
+        return kinds <= {Kind.INT, Kind.FLOAT} and _is_whole(column)
+    if form == "text":
+        return kinds == {Kind.TEXT} and longest == 1
+    if form == "shared":
+        return _shared(column)
+    if form in {"name", "scalar", "unique"}:
+        return longest == 1 and Kind.OBJECT not in kinds and (form == "scalar" or Kind.FLOAT not in kinds)
+    return Kind.OBJECT not in kinds and Kind.TEXT not in kinds
+
+
+def _is_flag(column: Column) -> bool:
+    flat = np.asarray(column.flat)
+    return flat.dtype.kind == "b" or bool(np.isin(flat[np.isfinite(flat)], (0, 1)).all())
+
+
+def _is_whole(column: Column) -> bool:
+    flat = np.asarray(column.flat).astype(np.float64)
+    known = flat[np.isfinite(flat)]
+    return len(known) > 0 and bool((known == np.round(known)).all() and known.min() >= -1)
