@@ -5,8 +5,8 @@ Work in flight is part of the balance only where it makes lines close: some logs
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import sub
 
 from gyrecheck.model.snapshot import Snapshot
 from gyrecheck.verdict.accounts import Account
@@ -71,8 +71,8 @@ def _rows(account: Account, snapshot: Snapshot, *, flight: bool) -> list[tuple[i
     if not snapshot.ordered or not all(f.exact for f in [*plus, *minus]):
         orders = orders[-1:]
     extra = account.given_left or 0.0
-    columns = [_column(f, orders) for f in plus], [_column(f, orders) for f in minus]
-    rows = [(order, sum(c[at] for c in columns[0]) - sum(c[at] for c in columns[1])) for at, order in enumerate(orders)]
+    made, gone = ([sum(row) for row in zip(*(f.after(orders) for f in some), strict=True)] or [0.0] * len(orders) for some in (plus, minus))
+    rows = list(zip(orders, map(sub, made, gone), strict=True))
     if rows and extra:
         rows[-1] = (rows[-1][0], rows[-1][1] - extra)
     if plus and rows and rows[0][1] < 0 and account.left is not None and not any(f.cumulative for f in [*plus, *uses]):
@@ -80,18 +80,6 @@ def _rows(account: Account, snapshot: Snapshot, *, flight: bool) -> list[tuple[i
         if account.left.at(rows[0][0]):
             rows = [(order, r - carried) for order, r in rows]
     return rows
-
-
-def _column(flow: Flow, orders: Sequence[int]) -> Sequence[float]:
-    """The flow's value after each of the orders; 0 before its first."""
-    if list(flow.orders) == list(orders):
-        return flow.values
-    out, at, own, last = [], 0, flow.orders, len(flow.orders)
-    for order in orders:
-        while at < last and own[at] <= order:
-            at += 1
-        out.append(flow.values[at - 1] if at else 0.0)
-    return out
 
 
 def _tolerance(account: Account, snapshot: Snapshot) -> float:
@@ -120,8 +108,8 @@ def equation(found: Balance) -> str:
 
 def overstated(sampled: Flow, taken: Flow, factor: float) -> float | None:
     """The whole number k when consumption is k times production all along: a counter that counts epochs, minibatches or ranks."""
-    by_sampled = [(s, taken.at(o)) for o, s in zip(sampled.orders, sampled.values, strict=True)]
-    by_taken = [(sampled.at(o), t) for o, t in zip(taken.orders, taken.values, strict=True)]
+    by_sampled = zip(sampled.values, taken.after(sampled.orders), strict=True)
+    by_taken = zip(sampled.after(taken.orders), taken.values, strict=True)
     found = [k for pairs in (by_sampled, by_taken) if (k := _multiple([t / s for s, t in pairs if s and t]))]
     best = min(found, key=lambda item: item[1], default=(0.0, 0.0))[0]
     return best if best >= max(2.0, factor) else None

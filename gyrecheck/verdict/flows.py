@@ -60,6 +60,15 @@ class Flow:
         index = bisect_right(self.orders, order) - 1
         return self.values[index] if index >= 0 else None
 
+    def after(self, orders: Sequence[int]) -> Sequence[float]:
+        """The values after each of the orders, which rise; 0 before its first."""
+        if list(self.orders) == list(orders):
+            return self.values
+        known = dict(zip(self.orders, self.values, strict=True))
+        before = self.at(orders[0] - 1) if orders else None
+        value = before or 0.0
+        return [value := known.get(order, value) for order in orders]
+
     def place_at(self, order: int) -> Place:
         """Where the value that holds at `order` was read."""
         best: tuple[int, Place] | None = None
@@ -116,12 +125,13 @@ def build_flows(series: Iterable[Series], terms: frozenset[str], levels: frozens
         if one.key.term in terms:
             by_key.setdefault((one.key.name, one.key.term, one.key.reason, one.key.stream), []).append(one)
     groups: dict[tuple[str, int], _Evidence] = {}
+    growth: dict[int, int] = {}
     for members in by_key.values():
         if members[0].key.term in levels or members[0].key.cumulative != "detect":
             continue
         for one in members:
             evidence = groups.setdefault((one.path, one.first_place.line), _Evidence())
-            verdict = _growth(one, restarts)
+            verdict = growth[id(one)] = _growth(one, restarts)
             evidence.grows += verdict > 0
             evidence.falls += verdict < 0
     flows = []
@@ -133,7 +143,7 @@ def build_flows(series: Iterable[Series], terms: frozenset[str], levels: frozens
             cumulative = key.cumulative == "yes"
             why = "declared a running total" if cumulative else "declared per step"
         else:
-            cumulative, why = _decide(members, groups, restarts)
+            cumulative, why = _decide(members, groups, [growth[id(one)] for one in members])
         flows.append(_flow(members, cumulative=cumulative, why=why, level=key.term in levels))
     return tuple(flows)
 
@@ -164,11 +174,14 @@ def _steady(series: Series) -> bool:
 
 def _allowed(series: Series, restarts: Sequence[int]) -> int:
     """Falls that restarts explain: each mark one; few falls to near zero explain themselves when all else rises evenly."""
-    marks = sum(series.orders[0] < order <= series.orders[-1] for order in restarts)
+    if not series.falls:
+        return 0
+    marks = min(series.falls, sum(series.orders[0] < order <= series.orders[-1] for order in restarts))
+    if series.rises < 4 * series.falls:
+        return marks
     step = _usual_step(series.values)
     resets = sum(_anew(a, b, step) for a, b in zip(series.values, series.values[1:]))  # noqa: B905
-    unmarked = resets if resets == series.falls and series.rises >= 4 * series.falls and _steady(series) else 0
-    return max(min(marks, series.falls), unmarked)
+    return max(marks, resets) if resets == series.falls and _steady(series) else marks
 
 
 def _usual_step(values: Sequence[float]) -> float:
@@ -182,8 +195,7 @@ def _anew(before: float, after: float, step: float) -> bool:
     return after < before and (after < NEAR_ZERO * before or (after <= 2.5 * step and after <= 0.5 * before))
 
 
-def _decide(members: list[Series], groups: dict[tuple[str, int], _Evidence], restarts: Sequence[int]) -> tuple[bool, str]:
-    own = [_growth(one, restarts) for one in members]
+def _decide(members: list[Series], groups: dict[tuple[str, int], _Evidence], own: list[int]) -> tuple[bool, str]:
     if -1 in own:
         return False, "per step: it falls"
     if 1 in own:
@@ -254,24 +266,20 @@ def _curve(chain: list[Series], *, cumulative: bool, level: bool) -> Curve:
     base, previous, summed = 0.0, -math.inf, 0.0
     step = _usual_step(chain[0].values) if cumulative and not level else 0.0
     for one in chain:
-        for at, order in enumerate(one.orders):
-            value = one.values[at]
-            if level:
-                orders.append(order)
-                values.append(value)
-            elif cumulative:
+        orders.extend(one.orders)
+        if level:
+            values.extend(one.values)
+        elif not cumulative:
+            values.extend([summed + total for total in one.totals])
+            summed += one.total
+        else:
+            for order, value in zip(one.orders, one.values, strict=True):
                 if value < previous:
                     resets.append(order)
                     if _anew(previous, value, step):
                         base += previous
                 previous = value
-                orders.append(order)
                 values.append(base + value)
-            else:
-                orders.append(order)
-                values.append(summed + one.totals[at])
-        if not cumulative and not level:
-            summed += one.total
     return orders, values, resets
 
 

@@ -53,7 +53,7 @@ def _handled(run: View) -> Flow | None:
     if account.taken is None:
         return account.sampled
     orders = sorted({o for f in parts for o in f.orders})
-    values = [sum(f.at(o) or 0.0 for f in parts) for o in orders]
+    values = [sum(row) for row in zip(*(f.after(orders) for f in parts), strict=True)]
     first = account.taken
     return Flow(
         "trained and discarded",
