@@ -97,19 +97,19 @@ def listing() -> str:
 # What the sampler writes.
 
 
-@fault("ledger: GYR505 shape-rejected; handoff check: GYR303 missing-field")
+@fault("ledger, run: GYR505 shape-rejected; handoff check: GYR303 missing-field")
 def missing_field() -> Seams:
     """The sampler writes records without `logprob`; the trainer refuses them and ends with exit code 1."""
     return replace(HEALTHY, record=lambda record: {key: value for key, value in record.items() if key != "logprob"})
 
 
-@fault("handoff check: GYR304 zero-filled-field")
+@fault("ledger, run: GYR402 version-logprob-mismatch; handoff check: GYR304 zero-filled-field")
 def zero_filled_field() -> Seams:
     """The sampler fills `logprob` with zeros, so every ratio's denominator is wrong."""
     return replace(HEALTHY, record=lambda record: record | {"logprob": record["logprob"] - record["logprob"]})
 
 
-@fault("ledger: GYR505 shape-rejected; handoff check: GYR307 field-none-or-jump")
+@fault("ledger, run: GYR505 shape-rejected; handoff check: GYR307 field-none-or-jump")
 def shape_jump() -> Seams:
     """Every tenth trajectory of a segment has observations of width 5; the trainer refuses them and ends with exit code 1."""
 
@@ -140,13 +140,13 @@ def done_merged() -> Seams:
 # How the sampler samples.
 
 
-@fault("lint: GYR103 forward-without-no-grad; run: gradients recorded while sampling")
+@fault("lint, run: GYR103 forward-without-no-grad")
 def grad_in_sampling() -> Seams:
     """The sampler's forward passes record gradients that nobody needs."""
     return replace(HEALTHY, rollout_grad=torch.enable_grad)
 
 
-@fault("lint and run: GYR101 backward-in-sampling")
+@fault("lint, run of two processes: GYR101 backward-in-sampling")
 def backward_in_sampling() -> Seams:
     """The sampler calls backward on its own policy after each forward pass."""
 
@@ -157,7 +157,7 @@ def backward_in_sampling() -> Seams:
     return replace(HEALTHY, acted=backward)
 
 
-@fault("ledger and run: GYR501 coupled-counters")
+@fault("ledger, run of two processes: GYR501 coupled-counters")
 def update_per_sample() -> Seams:
     """One tick makes one segment and one gradient step, in strict turns; the run is cut to 20,000 steps."""
 
@@ -173,19 +173,19 @@ def update_per_sample() -> Seams:
 # How weights travel back.
 
 
-@fault("ledger: GYR403 frozen-policy-version")
+@fault("ledger: GYR403 frozen-policy-version; run: GYR420 sync-not-reaching-sampler")
 def weights_never_published() -> Seams:
     """The trainer counts versions up and hands none back: all it gets is soon too old."""
     return replace(HEALTHY, publishes=False)
 
 
-@fault("ledger: GYR406 no-weight-sync")
+@fault("ledger: GYR406 no-weight-sync; run: GYR420 sync-not-reaching-sampler")
 def weights_not_loaded() -> Seams:
     """The trainer publishes and the sampler never loads: all it writes is soon too old."""
     return replace(HEALTHY, loaded=lambda _weights: None)
 
 
-@fault("ledger: GYR408 version-from-the-future; handoff: GYR402 version-logprob-mismatch")
+@fault("ledger, run: GYR408 version-from-the-future; handoff replay: GYR402 version-logprob-mismatch")
 def version_label_ahead() -> Seams:
     """The sampler labels its trajectories two versions ahead of the weights it used."""
     return replace(HEALTHY, loaded=lambda weights: Weights(weights.policy_version + 2, weights.parameters))
@@ -194,13 +194,13 @@ def version_label_ahead() -> Seams:
 # What the trainer uses, and how it counts.
 
 
-@fault("ledger: GYR507 conservation-gap")
+@fault("ledger, run: GYR507 conservation-gap")
 def stale_bypass() -> Seams:
     """Every fourth segment is trained on beside the age check and the ledger."""
     return replace(HEALTHY, unchecked=lambda seq: seq % 4 == 3)
 
 
-@fault("ledger: GYR404 over-age-consumed; probe perturb: GYR405 age-limit-inert")
+@fault("ledger, run: GYR404 over-age-consumed")
 def age_limit_ignored() -> Seams:
     """The trainer takes every age; so that old ones exist, the sampler loads only every eighth version."""
     newest = 0
@@ -218,7 +218,7 @@ def age_limit_ignored() -> Seams:
     return replace(HEALTHY, loaded=every_eighth, fresh=anything)
 
 
-@fault("ledger: GYR506 filter-rejects-all")
+@fault("ledger, run: GYR506 filter-rejects-all")
 def filter_rejects_all() -> Seams:
     """The trainer's age check refuses every trajectory, fresh ones too."""
 
@@ -228,13 +228,13 @@ def filter_rejects_all() -> Seams:
     return replace(HEALTHY, fresh=refuse)
 
 
-@fault("ledger: GYR507 conservation-gap")
+@fault("ledger, run: GYR507 conservation-gap")
 def trajectories_lost() -> Seams:
     """Every fifth trajectory of a batch is used and booked nowhere."""
     return replace(HEALTHY, counted=lambda ids: [name for index, name in enumerate(ids) if index % 5 != 4])
 
 
-@fault("ledger: GYR507 conservation-gap, negative")
+@fault("ledger, run: GYR510 used-twice")
 def consumed_twice() -> Seams:
     """Every third segment is put back after its use and read again, once."""
     seen: set[int] = set()
@@ -247,7 +247,7 @@ def consumed_twice() -> Seams:
     return replace(HEALTHY, again=first_time)
 
 
-@fault("ledger: GYR503 nothing-consumed, batch threshold")
+@fault("ledger, run: GYR503 nothing-consumed")
 def batch_too_large() -> Seams:
     """The trainer waits for a batch of a billion trajectories, which never comes."""
     return replace(HEALTHY, settings=lambda settings: replace(settings, batch_trajectories=1_000_000_000))
@@ -266,7 +266,7 @@ def reward_in_loss() -> Seams:
     return replace(HEALTHY, loss=lambda loss, obs: loss - 0.01 * reward_model(obs).mean())
 
 
-@fault("lint: GYR205 scheduler-stepped-by-samples; ledger: the learning rate falls with trajectories, not with updates")
+@fault("lint: GYR205 scheduler-stepped-by-samples")
 def scheduler_per_sample() -> Seams:
     """The learning-rate schedule moves once a trajectory instead of once an update."""
     return replace(HEALTHY, scheduler_steps=lambda trajectories: trajectories)

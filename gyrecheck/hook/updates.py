@@ -37,6 +37,8 @@ class OptimizerState:
         """Backward passes since its last step."""
         self.unstepped = 0
         """Backward passes since its last step or clearing."""
+        self.used: tuple[int, int] | None = None
+        """Which gradient its last step used, and in which version of its memory; None once it was cleared."""
         self.stepped_uncleared = False
         self.pending = False
         """Gradients that an earlier step has used already are still there and are being added to."""
@@ -114,6 +116,7 @@ class Updates:
         state.steps += 1
         state.backward = state.unstepped = 0
         state.stepped_uncleared, state.pending = True, False
+        state.used = _mark(optimizer)
         for other in tuple(self.states.values()):
             other.unstepped = 0
         self.steps += 1
@@ -147,11 +150,13 @@ class Updates:
         """Gradients of an optimizer are about to be cleared."""
         state = self._state(optimizer)
         self.runtime.cells["zero_grad_calls"][0] += 1
-        if state.unstepped and not self.trying and _size(held_by(optimizer), first=True) == "some":
+        untouched = state.used is not None and state.used == _mark(optimizer)  # the backward passes since then were another network's
+        if state.unstepped and not untouched and not self.trying and _size(held_by(optimizer), first=True) == "some":
             others = (o for o, _ in self.alive() if o is not optimizer)
             if not any(_size(held_by(o), first=True) == "some" for o in others):
                 self._say(state, "cleared_unused", state.unstepped, add=state.unstepped, total=self.backwards)
         state.unstepped = 0
+        state.used = None
         state.stepped_uncleared = state.pending = False
 
     def module_cleared(self, module: Any) -> None:
@@ -253,6 +258,15 @@ class Updates:
 def held_by(optimizer: Any) -> list[Any]:
     """The parameters of an optimizer in its own order."""
     return [p for group in optimizer.param_groups for p in group["params"]]
+
+
+def _mark(optimizer: Any) -> tuple[int, int] | None:
+    """The first gradient that an optimizer finds, as an object and a version that each change of it raises."""
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            if parameter.grad is not None:
+                return id(parameter.grad), parameter.grad._version
+    return None
 
 
 def _size(tensors: list[Any], *, first: bool = False) -> str:
