@@ -21,6 +21,7 @@ from gyrecheck.rulebook.log_formats import load_formats
 from gyrecheck.screen.build import Circumstances, build_view
 from gyrecheck.screen.hooked import AFTER, HookedLook, HookJudge
 from gyrecheck.screen.places import alive, handoff_rows, size_of
+from gyrecheck.screen.sampled_file import Rows, SampledFile
 from gyrecheck.screen.view import RunState, View
 from gyrecheck.stream.follow import Change, Follower, Lines
 from gyrecheck.stream.follow_pipe import FollowedPipe
@@ -76,6 +77,7 @@ class RunFeed:
     _hook: HookedLook | None = None
     _found_topology: str = ""
     _pipe: FollowedPipe | None = None
+    _sample: SampledFile | None = None
     _closed: bool = False
     _chosen_at: dict[str, int] = field(default_factory=dict)
     _timed: dict[str, int] = field(default_factory=dict)
@@ -306,9 +308,18 @@ class RunFeed:
             waiting_for=() if begun else self._waiting(),
             command="gyrecheck watch --once " + " ".join(self.targets),
             alive=self._alive(),
-            handoff=handoff_rows(self.targets, self.snapshot, self.folder),
+            handoff=(*handoff_rows(self.targets, self.snapshot, self.folder, live=state != "ended"), *self._sampled()),
             hook=hook,
         )
+
+    def _sampled(self) -> Rows:
+        """The field contract of the newest trajectory file, where a run folder has any."""
+        place = next((Path(t) for t in self.targets if is_run_folder(Path(t))), None)
+        if place is None:
+            return ()
+        if self._sample is None:
+            self._sample = SampledFile(self.codes, self.chosen, self.ask.extra)
+        return self._sample.look(place)
 
     def _waiting(self) -> tuple[str, ...]:
         rows = ["No events yet.", ""]

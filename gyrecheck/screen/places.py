@@ -10,8 +10,8 @@ from gyrecheck.model.folder import FolderBalance
 from gyrecheck.model.snapshot import Snapshot
 
 
-def handoff_rows(targets: tuple[str, ...], snapshot: Snapshot, folder: FolderBalance | None) -> tuple[tuple[str, str], ...]:
-    """The carrier's files and their age, publication and loading of weights, waits, and segments that are missing."""
+def handoff_rows(targets: tuple[str, ...], snapshot: Snapshot, folder: FolderBalance | None, *, live: bool) -> tuple[tuple[str, str], ...]:
+    """The carrier's files and their age, publication and loading of weights with their age, waits, and segments that are missing."""
     rows: list[tuple[str, str]] = []
     place = next((Path(t) for t in targets if Path(t, "ready").is_dir()), None)
     if place is not None:
@@ -19,13 +19,18 @@ def handoff_rows(targets: tuple[str, ...], snapshot: Snapshot, folder: FolderBal
         taken = sum(newest_of(inner)[0] for inner in _folders(place / "taken"))
         rows.append(("in ready", f"{ready[0]} files"))
         rows.append(("in taken", f"{taken} files"))
-        if ready[1] is not None:
+        if ready[1] is not None and live:
             rows.append(("newest ready", f"{max(0.0, time.time() - ready[1]):.1f} s old"))
     for name, term in (("published", "published"), ("loaded", "loaded"), ("waiting", "waiting")):
         found = snapshot.of(term)
         if found:
             last = max(found, key=lambda s: s.orders[-1])
-            rows.append((name, f"version {last.last:g}" if term != "waiting" else f"{last.count} times"))
+            ago = max((s.times[-1] for s in found if s.times and s.times[-1] > 1e9), default=None)
+            since = "" if ago is None or not live else f", {max(0.0, time.time() - ago):.0f} s ago"
+            rows.append((name, f"version {last.last:g}{since}" if term != "waiting" else f"{last.count} times{since}"))
+    weights = next((Path(t) for t in targets if Path(t, "weights").is_dir()), None)
+    if weights is not None and (newest := newest_of(weights / "weights")[1]) is not None and live:
+        rows.append(("newest weights", f"{max(0.0, time.time() - newest):.1f} s old"))
     if folder is not None and folder.missing:
         rows.append(("missing", f"{len(folder.missing)} segments"))
     return tuple(rows)
