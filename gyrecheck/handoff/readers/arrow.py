@@ -20,6 +20,8 @@ from gyrecheck.rulebook.contract import Contract
 PARQUET_ROWS = 16_384
 PARQUET_BYTES = 8 << 20
 """Bytes of a batch of Parquet rows, by the file's own figures."""
+PARQUET_BUFFER = 1 << 18
+"""Bytes that are read of a column at a time; mapped pages would count as this process's memory, whole row groups may be large."""
 
 
 def read(path: Path, contract: Contract, notes: list[str]) -> Iterator[RecordBatch]:
@@ -52,7 +54,7 @@ def _batches(path: Path, pa: Any, notes: list[str]) -> Iterator[tuple[Any, dict[
 
         if packing(path):
             raise GyreError(f"{path}: is a packed Parquet file", hint="unpack it first")
-        with pq.ParquetFile(path, memory_map=True, pre_buffer=False) as file:
+        with pq.ParquetFile(path, memory_map=False, pre_buffer=False, buffer_size=PARQUET_BUFFER) as file:
             header = _metadata(file.schema_arrow.metadata)
             rows = max(file.metadata.num_rows, 1)
             total = sum(file.metadata.row_group(at).total_byte_size for at in range(file.metadata.num_row_groups))

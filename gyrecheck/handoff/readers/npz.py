@@ -127,12 +127,13 @@ def read(path: Path, contract: Contract, notes: list[str]) -> Iterator[RecordBat
             key = path.name.split(".")[0]
             yield from batches_of_arrays(str(path), {key: _Stream(path, key, cast("_Readable", stream), None)}, contract, notes)
         return
-    try:
-        file = io.BytesIO(_unpacked(path)) if packing(path) else path.open("rb", buffering=0)
-        archive = zipfile.ZipFile(file)
-    except (zipfile.BadZipFile, OSError, ValueError) as error:
-        raise GyreError(f"{path}: is no whole npz file: {error}", hint="is it still being written?") from error
-    with file, archive, ExitStack() as opened:
+    with ExitStack() as opened:
+        try:
+            file = io.BytesIO(_unpacked(path)) if packing(path) else path.open("rb", buffering=0)
+            opened.enter_context(file)
+            archive = opened.enter_context(zipfile.ZipFile(file))
+        except (zipfile.BadZipFile, OSError, ValueError) as error:
+            raise GyreError(f"{path}: is no whole npz file: {error}", hint="is it still being written?") from error
         members = [info for info in archive.infolist() if info.filename.endswith(".npy")]
         strangers = [info.filename for info in archive.infolist() if not info.filename.endswith(".npy")]
         if not members:

@@ -32,6 +32,8 @@ class WritingOrder(Question):
 
     def feed(self, view: View) -> None:
         """Read one batch."""
+        if not view.has("wall_clock") and not view.has("sample_step"):
+            return
         writers = view.labels("env_id") or [None] * view.rows
         episodes = view.labels("episode_id") or [None] * view.rows
         for role in ("wall_clock", "sample_step"):
