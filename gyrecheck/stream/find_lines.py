@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
-from gyrecheck.stream.block import Flags, Ints
+from gyrecheck.stream.block import Ints
 
 LONGEST = 6
 """Bytes of a part up to which comparing every place at once is the cheapest search; longer ones are searched one hit after another."""
+
+PIECE = 1 << 16
 
 
 def lines_with(block: bytes, parts: tuple[bytes, ...]) -> tuple[bytes, Ints, Ints, int]:
@@ -27,16 +30,25 @@ def lines_with(block: bytes, parts: tuple[bytes, ...]) -> tuple[bytes, Ints, Int
     return text, lines, starts, len(ends)
 
 
-def _marked(codes: np.ndarray[tuple[int], np.dtype[np.uint8]], parts: list[bytes]) -> Ints:
-    """Where the parts begin."""
+def _marked(codes: npt.NDArray[np.uint8], parts: list[bytes]) -> Ints:
+    """Where the parts begin; a piece at a time, so that all flags stay in the nearest cache."""
     size = len(codes)
-    at = np.zeros(size, np.bool_)
-    for part in parts:
-        here: Flags = codes[: size - len(part) + 1] == part[0]
-        for after in range(1, len(part)):
-            here &= codes[after : size - len(part) + 1 + after] == part[after]
-        at[: len(here)] |= here
-    return np.flatnonzero(at)
+    any_part, this, byte = (np.empty(PIECE, np.bool_) for _ in range(3))
+    found: list[Ints] = []
+    for start in range(0, size, PIECE):
+        width = min(PIECE, size - start)
+        flags = any_part[:width]
+        flags[:] = False
+        for part in parts:
+            room = min(width, size - start - len(part) + 1)
+            if room <= 0:
+                continue
+            here = np.equal(codes[start : start + room], part[0], out=this[:room])
+            for after in range(1, len(part)):
+                here &= np.equal(codes[start + after : start + after + room], part[after], out=byte[:room])
+            flags[:room] |= here
+        found.append(np.flatnonzero(flags) + start)
+    return np.concatenate(found) if found else np.empty(0, np.int64)
 
 
 def _searched(block: bytes, parts: list[bytes]) -> list[int]:

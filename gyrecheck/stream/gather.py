@@ -24,7 +24,7 @@ FEW = 12
 KEEP = 400
 """Bytes of a line that a reading keeps."""
 _SHAPES = 20000
-_KEPT = 1 << 24
+_KEPT = 1 << 23
 """A freed piece of this size makes the C library keep freed memory: otherwise each block's columns are given back and asked for again."""
 
 One = Callable[[bytes, int, int], "Reading | None"]

@@ -109,6 +109,7 @@ def _plan(text: str, config: bool, look: Lookup) -> Plan:
     starts = {match.start(): at for at, match in enumerate(NUMBER.finditer(text))}
     tokens = list(_TOKEN.finditer(text))
     after_slash = False
+    stem: list[str] = []  # `versions apart mean 1.2, max 3`: of these too
     heading: list[str] = []  # `lag: mean=1.2 max=3` is about the lag
     apart = _apart(tokens)  # `evaluation: sampled 400` is no part of training's numbers
     if apart:
@@ -157,7 +158,10 @@ def _plan(text: str, config: bool, look: Lookup) -> Plan:
                     out.append((index, key, 1.0))
                 before, seen_separator, fresh = [], False, False
                 continue
-            full = [*heading, *before] if heading and len(before) == 1 and before[0].lower() in _STATISTICS else before
+            full = before
+            if len(before) == 1 and before[0].lower() in _STATISTICS:
+                full = [*(heading or stem), *before]
+            stem = full[:-1] if len(full) > 1 and full[-1].lower() in _STATISTICS else []
             if not after and len(heading) == 1:
                 after, closed = [*heading], True  # `groups: used 18`: of these
             key = _key(full, after, closed, seen_separator, segment_opens_with_number, config, look)
@@ -219,7 +223,11 @@ def _key(before: list[str], after: list[str], closed: bool, separated: bool, ope
         both = look(" ".join([*before, *after]), "", config)
         if both is not None and both.term in _SPLIT_NAMES:
             return both
-    return _longest(before, noun, config, look)
+    found = _longest(before, noun, config, look)
+    if found is None and len(after) > 1:  # `at most 3 versions between actor and learner`
+        both = look(" ".join([*before[-4:], *after[:3]]), "", config)
+        found = both if both is not None and both.term == "max_age" else None
+    return found
 
 
 def _longest(words: list[str], noun: str, config: bool, look: Lookup, *, from_left: bool = False) -> Key | None:
