@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gyrecheck.commands.handoff_diff import diff
+from gyrecheck.commands.handoff_options import Field, Files, Schema, WriteSchema, asked, field_options
 from gyrecheck.commands.handoff_replay import replay
 from gyrecheck.commands.options import (
     Color,
@@ -24,7 +24,6 @@ from gyrecheck.commands.options import (
     Undecided,
     UndecidedAs,
     Verbose,
-    fail_level,
     finish,
     write_file,
 )  # fmt: skip
@@ -33,19 +32,9 @@ if TYPE_CHECKING:
     from gyrecheck.rulebook.codes import Sample
 
 app = typer.Typer(no_args_is_help=True, help="Compare the fields that the sampler writes and the trainer reads.")
-_PANEL = "Handoff"
-Files = Annotated[
-    list[Path], typer.Argument(help="Trajectory files, or folders with the segments of a run.", metavar="FILE...", show_default=False)
-]
-Field = Annotated[
-    list[str] | None, typer.Option("--field", metavar="ROLE=KEY", help="Which key plays a role, e.g. logprob=lp.", rich_help_panel=_PANEL)
-]
-Schema = Annotated[Path | None, typer.Option("--schema", help="The project's own contract (TOML).", rich_help_panel=_PANEL)]
-WriteSchema = Annotated[
-    Path | None, typer.Option("--write-schema", help="Write a contract inferred from these files.", rich_help_panel=_PANEL)
-]
 Episode = Annotated[
-    str, typer.Option("--episode", metavar="ID", help="Print one whole episode first; `first` for the first one.", rich_help_panel=_PANEL)
+    str,
+    typer.Option("--episode", metavar="ID", help="Print one whole episode first; `first` for the first one.", rich_help_panel="Handoff"),
 ]
 
 
@@ -65,7 +54,7 @@ def show(
     verbose: Verbose = 0,
 ) -> None:
     """The table of keys: dtype, shape, range, what is None, NaN or constant, an example."""
-    from gyrecheck.commands.handoff_check import field_options, show_report
+    from gyrecheck.commands.handoff_check import show_report
 
     report, text = show_report(files, field_options(field), schema=schema, config=config, episode=episode, verbose=verbose)
     if write_schema is not None:
@@ -93,15 +82,14 @@ def check(
     undecided: Undecided = UndecidedAs.FAIL,
 ) -> None:
     """The contract on these files: what is wrong, at which record, and which side must mend it."""
-    from gyrecheck.commands.handoff_check import check_report, field_options
-    from gyrecheck.rulebook.project_config import load_project_config
+    from gyrecheck.commands.handoff_check import check_report
 
     report, text = check_report(
         files, field_options(field), schema=schema, config=config, select=tuple(select or ()), ignore=tuple(ignore or ()), verbose=verbose
     )
     if write_schema is not None:
         write_file(write_schema, text, force=force)
-    level = fail_level(fail_on, load_project_config(config, Path.cwd()).fail_on)
+    level = asked(field=field, schema=schema, config=config, fail_on=fail_on).fail_on
     finish(
         report, output_format=output_format, output=output, color=color, quiet=quiet, fail_on=level, exit_zero=exit_zero,
         undecided=undecided, force=force,

@@ -30,21 +30,6 @@ READER_NAMES = {
 }  # fmt: skip
 
 
-def field_options(given: list[str] | None) -> dict[str, str]:
-    """`--field ROLE=KEY` entries as role to key.
-
-    Raises:
-        GyreError: an entry is not of that form.
-    """
-    found: dict[str, str] = {}
-    for entry in given or []:
-        role, equals, key = entry.partition("=")
-        if not equals or not role or not key:
-            raise GyreError(f"--field {entry}: expected ROLE=KEY, such as logprob=lp")
-        found[role] = key
-    return found
-
-
 def show_report(
     files: Sequence[Path],
     fields: Mapping[str, str],

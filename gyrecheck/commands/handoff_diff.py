@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gyrecheck.commands.handoff_options import Asked, Field, Schema, asked
 from gyrecheck.commands.options import (
     Color,
     ColorWhen,
@@ -22,20 +23,15 @@ from gyrecheck.commands.options import (
     TopologyOption,
     Undecided,
     UndecidedAs,
-    fail_level,
     finish,
     write_file,
 )
 from gyrecheck.model.errors import GyreError
-from gyrecheck.model.finding import Report, Severity, Topology
+from gyrecheck.model.finding import Report, Severity
 
 if TYPE_CHECKING:
     from gyrecheck.model.field_sides import DataSide, SidePair
 
-Schema = Annotated[Path | None, typer.Option("--schema", help="A contract of your own (TOML) on top of the one that comes along.")]
-Field = Annotated[
-    list[str] | None, typer.Option("--field", metavar="ROLE=KEY", help="Which key plays a role, e.g. logprob=lp; several allowed.")
-]
 SIDE_SUFFIXES = (".py", ".ipynb")
 
 
@@ -62,20 +58,8 @@ def diff(
     undecided: Undecided = UndecidedAs.FAIL,
 ) -> None:
     """Compare the fields that the sampler writes with those that the trainer reads."""
-    from gyrecheck.commands.handoff_check import field_options
-    from gyrecheck.rulebook.project_config import load_project_config
-
-    project = load_project_config(config, Path.cwd())
-    report, pairs, sides = compare(
-        sampler,
-        trainer,
-        fields=field_options(field),
-        schema=schema,
-        rules=project.rules_folder,
-        topology=topology or project.topology,
-        select=tuple(select or project.select),
-        ignore=tuple(ignore or project.ignore),
-    )
+    wanted = asked(field=field, schema=schema, config=config, topology=topology, select=select, ignore=ignore, fail_on=fail_on)
+    report, pairs, sides = compare(sampler, trainer, wanted)
     if write_map is not None:
         from gyrecheck.report.field_map import field_map_source
 
@@ -86,7 +70,7 @@ def diff(
         output=output,
         color=color,
         quiet=quiet,
-        fail_on=fail_level(fail_on, project.fail_on),
+        fail_on=wanted.fail_on,
         exit_zero=exit_zero,
         undecided=undecided,
         force=force,
@@ -96,13 +80,7 @@ def diff(
 def compare(
     sampler: Path,
     trainer: Path,
-    *,
-    fields: dict[str, str] | None = None,
-    schema: Path | None = None,
-    rules: Path | None = None,
-    topology: Topology | None = None,
-    select: tuple[str, ...] = (),
-    ignore: tuple[str, ...] = (),
+    wanted: Asked | None = None,
 ) -> tuple[Report, tuple[SidePair, ...], tuple[DataSide, DataSide]]:
     """The comparison as a report, with its pairs and the two sides.
 
@@ -112,17 +90,14 @@ def compare(
     from dataclasses import replace
 
     from gyrecheck.handoff.sides import side_of_files, side_of_source
-    from gyrecheck.rulebook.codes import load_codes, select_codes
-    from gyrecheck.rulebook.contract import load_contract
     from gyrecheck.verdict.field_pairs import pair_fields
     from gyrecheck.verdict.layout import tell_layout
     from gyrecheck.verdict.pair_findings import PairFindings, pair_summary, pair_table
 
-    contract = load_contract(schema, rules)
-    codes = load_codes(rules)
-    chosen = select_codes(codes, select, ignore)
-    severity = {code: rule.severity_in(topology) if code in chosen else Severity.OFF for code, rule in codes.items()}
-    mine = side_of_files([sampler], contract, fields)
+    wanted = wanted or Asked()
+    contract = wanted.contract()
+    codes, severity = wanted.codes()
+    mine = side_of_files([sampler], contract, wanted.fields)
     theirs = side_of_source(trainer, contract) if is_source(trainer) else side_of_files([trainer], contract)
     for side, word in ((mine, "sampler's"), (theirs, "trainer's")):
         if not side.fields:
@@ -137,7 +112,7 @@ def compare(
     report = Report(
         command="handoff diff",
         inputs=(str(sampler), str(trainer)),
-        topology=topology.value if topology else "",
+        topology=wanted.topology.value if wanted.topology else "",
         findings=findings,
         tables={"fields": pair_table(pairs)},
         heading=(f"sampler {describe(mine)}       trainer {describe(theirs)}",),

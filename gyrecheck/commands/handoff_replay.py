@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gyrecheck.commands.handoff_diff import Field, Schema
+from gyrecheck.commands.handoff_options import Asked, Field, Schema, asked
 from gyrecheck.commands.options import (
     Color,
     ColorWhen,
@@ -23,11 +23,10 @@ from gyrecheck.commands.options import (
     TopologyOption,
     Undecided,
     UndecidedAs,
-    fail_level,
     finish,
 )
 from gyrecheck.model.errors import GyreError
-from gyrecheck.model.finding import Report, Severity, State, Topology
+from gyrecheck.model.finding import Report, State
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,29 +64,15 @@ def replay(
     undecided: Undecided = UndecidedAs.FAIL,
 ) -> None:
     """Compute recorded log-probs again and judge the importance ratio by version, age and row pattern."""
-    from gyrecheck.commands.handoff_check import field_options
-    from gyrecheck.rulebook.project_config import load_project_config
-
-    project = load_project_config(config, Path.cwd())
-    report = replayed(
-        files,
-        policy=policy,
-        weights=weights,
-        records=records,
-        fields=field_options(field),
-        schema=schema,
-        rules=project.rules_folder,
-        topology=topology or project.topology,
-        select=tuple(select or project.select),
-        ignore=tuple(ignore or project.ignore),
-    )
+    wanted = asked(field=field, schema=schema, config=config, topology=topology, select=select, ignore=ignore, fail_on=fail_on)
+    report = replayed(files, wanted, policy=policy, weights=weights, records=records)
     finish(
         report,
         output_format=output_format,
         output=output,
         color=color,
         quiet=quiet,
-        fail_on=fail_level(fail_on, project.fail_on),
+        fail_on=wanted.fail_on,
         exit_zero=exit_zero,
         undecided=undecided,
         force=force,
@@ -96,16 +81,11 @@ def replay(
 
 def replayed(
     files: Sequence[Path],
+    wanted: Asked | None = None,
     *,
     policy: str | None = None,
     weights: Path | None = None,
     records: int = 0,
-    fields: dict[str, str] | None = None,
-    schema: Path | None = None,
-    rules: Path | None = None,
-    topology: Topology | None = None,
-    select: tuple[str, ...] = (),
-    ignore: tuple[str, ...] = (),
 ) -> Report:
     """The ratio's judgement as a report.
 
@@ -113,8 +93,6 @@ def replayed(
         GyreError: a file, the policy or its weights cannot be used, or no record carries what is needed.
     """
     from gyrecheck.handoff.open import open_records
-    from gyrecheck.rulebook.codes import load_codes, select_codes
-    from gyrecheck.rulebook.contract import load_contract
     from gyrecheck.rulebook.ratio_limits import load_ratio_limits
     from gyrecheck.verdict.replay_columns import ReplayColumns
     from gyrecheck.verdict.replay_ratio import judge_ratio
@@ -122,9 +100,9 @@ def replayed(
 
     if weights is not None and policy is None:
         raise GyreError("--weights needs --policy: weights alone compute no log-prob", hint="--policy MODULE:FUNCTION")
-    contract, limits, codes = load_contract(schema, rules), load_ratio_limits(), load_codes(rules)
-    chosen = select_codes(codes, select, ignore)
-    severity = {code: rule.severity_in(topology) if code in chosen else Severity.OFF for code, rule in codes.items()}
+    wanted = wanted or Asked()
+    contract, limits = wanted.contract(), load_ratio_limits()
+    codes, severity = wanted.codes()
     source = open_records(list(files), contract)
     replayer = make_replayer(policy, weights) if policy is not None else None
     columns: ReplayColumns | None = None
@@ -133,7 +111,7 @@ def replayed(
     for batch in source:
         if columns is None:
             keys = tuple(batch.columns)
-            roles = contract.assign(keys, fields)
+            roles = contract.assign(keys, wanted.fields)
             measure = "replay_logprob" if replayer is not None or roles.key("replay_logprob") else "proximal_logprob"
             columns = ReplayColumns(roles, limits, replay=measure, weights="recorded" if replayer is not None else None)
         if replayer is None:
@@ -154,7 +132,7 @@ def replayed(
     return Report(
         command="handoff replay",
         inputs=tuple(str(file) for file in files),
-        topology=topology.value if topology else "",
+        topology=wanted.topology.value if wanted.topology else "",
         findings=ratio_findings(judged, codes, severity, columns=columns, field=field),
         verdicts=(ratio_verdict(judged, codes, severity),),
         tables={"ratio": ratio_table(judged)},

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from gyrecheck.commands.handoff import app
 from gyrecheck.commands.handoff_diff import compare
+from gyrecheck.commands.handoff_options import Asked
 from gyrecheck.model.errors import GyreError
 from gyrecheck.model.finding import Severity
 
@@ -164,7 +165,7 @@ def test_a_synchronous_topology_softens_nothing_it_should_not(files):
     """Codes that are errors in every topology stay errors."""
     from gyrecheck.model.finding import Topology
 
-    report, _, _ = compare(*files, topology=Topology.SYNCHRONOUS)
+    report, _, _ = compare(*files, Asked(topology=Topology.SYNCHRONOUS))
     assert report.topology == "synchronous"
     assert {f.code for f in report.findings} <= {"GYR303", "GYR305", "GYR309"}
 

@@ -13,6 +13,7 @@ from safetensors.torch import save_file
 from typer.testing import CliRunner
 
 from gyrecheck.commands.handoff import app
+from gyrecheck.commands.handoff_options import Asked
 from gyrecheck.commands.handoff_replay import replayed
 from gyrecheck.model.errors import GyreError
 from gyrecheck.model.finding import Severity, State
@@ -153,7 +154,9 @@ def test_token_records_are_replayed_one_by_one(run):
 def test_several_modalities_come_as_a_dict(run):
     """Nested observations are handed over by their own names."""
     rows = [row | {"obs": {"camera": row["obs"][:1], "joints": row["obs"][1:]}} for row in _records()]
-    report = replayed([_write(run / "a.jsonl", rows)], policy="replay_policy:modal", weights=run / "weights", fields={"obs": "obs.camera"})
+    report = replayed(
+        [_write(run / "a.jsonl", rows)], Asked(fields={"obs": "obs.camera"}), policy="replay_policy:modal", weights=run / "weights"
+    )
     assert report.verdicts[0].state is State.HOLDS
 
 
