@@ -73,20 +73,47 @@ def _no_clear(program: Program, root: int, found: list[Event]) -> Iterator[Suspe
                         hint=f"call {step.who}.zero_grad() after the first step, or step once",
                     )  # fmt: skip
                     break
+    yield from _engine_too(program, backs, taken)
     if taken and backs and not clears:
         yield from _never(program, root, taken[0], backs[0])
     elif all(e.confidence is Confidence.HINT for e in program.callers[root]):
         yield from _of_another(program, root, taken, backs, clears)
 
 
+def _engine_too(program: Program, backs: list[Event], taken: list[Event]) -> Iterator[Suspect]:
+    """`engine.backward(loss)`, `engine.step()`, and then the wrapped optimizer's own `step()` as well."""
+    for first in taken:
+        own = [b for b in backs if b.who and b.who == first.who and program.call(*b.place).args and steps.before(program, b, first)]
+        if first.optimizer or not own:
+            continue
+        for second in taken:
+            fed = [b for b in backs if steps.before(program, first, b) and steps.before(program, b, second)]
+            if second.who == first.who or not second.optimizer or fed or not steps.before(program, own[-1], second) or len(backs) > 1:
+                continue
+            if steps.loops(program, first) == steps.loops(program, second):
+                yield at_call(
+                    program, *second.place, "GYR206", f"`{readable(program.call(*second.place))}` steps a second time on gradients that "
+                        f"`{readable(program.call(*first.place))}` has used",
+                    evidence=(steps.evidence(program, first, "the engine steps its optimizer"),), side="training",
+                    hint="leave the step to the engine",
+                )  # fmt: skip
+
+
 def _never(program: Program, root: int, step: Event, back: Event) -> Iterator[Suspect]:
     """A function that takes the gradient and steps, in a file in which nothing ever clears, called from nowhere that we see."""
-    if step.place[0] != root or back.place[0] != root or steps.loops(program, step) or program.callers[root]:
+    callers = program.callers[root]
+    if (
+        step.place[0] != root
+        or back.place[0] != root
+        or steps.loops(program, step)
+        or any(e.confidence is not Confidence.HINT for e in callers)
+    ):
         return
-    module = program.tree.functions[root].module
-    if any(program.own(fn.number, CLEAR, hints=True) for fn in program.tree.functions_of(module)):
-        return
-    if any(b.target.endswith(".grad") for fn in program.tree.functions_of(module) for b in fn.fact.binds):
+    modules = {program.tree.functions[n].module for n in (root, *(e.caller for e in callers))}
+    near = [fn for module in modules for fn in program.tree.functions_of(module)]
+    if any(program.own(fn.number, CLEAR, hints=True) for fn in near) or any(
+        b.target.endswith(".grad") for fn in near for b in fn.fact.binds
+    ):
         return
     name = program.tree.functions[root].fact.name
     if name == "<module>" or "evaluation" in program.region(root) or _handed_on(program, step, (0, 0)) or _fresh(program, root, step):
@@ -208,7 +235,36 @@ def _cleared(program: Program, found: list[Event]) -> Iterator[Suspect]:
                             steps.evidence(program, back, "these gradients are cleared"), steps.evidence(program, step, "the step"),
                         ), side="training", hint="clear on the same branch as the step, right after it",
                     )  # fmt: skip
+            yield from _before_the_end(program, clear, step, backs, taken)
         yield from _between(program, clear, backs, taken, clears)
+
+
+def _before_the_end(program: Program, clear: Event, step: Event, backs: list[Event], taken: list[Event]) -> Iterator[Suspect]:
+    """Cleared and added up in a loop that never steps, and one step after the loop: only the last pass counts."""
+    around = steps.loops(program, clear)
+    if (
+        not around
+        or any(steps.inside(program, s, clear, around[0]) for s in taken)
+        or any(True for _ in steps.branches(program, clear, around[0]))
+    ):
+        return
+    loop = around[0]
+    added = [
+        b for b in backs if steps.inside(program, b, clear, loop) and steps.loops(program, b) == around and steps.before(program, clear, b)
+    ]
+    if not added or step.way[: loop[0]] != clear.way[: loop[0]] or step.way[loop[0]][0] != clear.way[loop[0]][0]:
+        return
+    number = clear.way[loop[0]][0]
+    outside = program.tree.functions[number].fact.blocks[loop[1]].parent
+    at = steps.block_at(program, step, loop[0])
+    if at != outside or not steps.before(program, clear, step) or wrapped(program, clear):
+        return
+    yield at_call(
+        program, *clear.place, "GYR207", f"`{readable(program.call(*clear.place))}` clears on every pass, and the step comes after the last one: "
+            "the other passes are lost",
+        evidence=(steps.evidence(program, added[0], "these gradients are cleared"), steps.evidence(program, step, "the step"), *_way(program, clear)),
+        side="training", hint="clear once before the passes, or right after the step",
+    )  # fmt: skip
 
 
 def _between(program: Program, clear: Event, backs: list[Event], taken: list[Event], clears: list[Event]) -> Iterator[Suspect]:

@@ -27,6 +27,9 @@ def optimizer_reach(program: Program, _layout: Layout) -> Iterator[Suspect]:
     given = {place: _given(program, *place) for place in made}
     if all(paths is not None for paths in given.values()):
         yield from _left_out(program, {place: paths for place, paths in given.items() if paths is not None})
+    yield from _twice(program, {place: paths for place, paths in given.items() if paths is not None})
+    for number in sorted({n for n, _ in made}):
+        yield from _grown(program, number, made)
     for fn in program.functions:
         yield from _put_in_later(program, fn.number, made)
         yield from _replaced(program, fn.number, made)
@@ -75,6 +78,47 @@ def _left_out(program: Program, given: dict[tuple[int, int], tuple[str, ...]]) -
                 evidence=(program.place(fn.number, call.line, f"in the loss: {readable(call)}", "because", call.column + 1),),
                 side="training", hint=f"give it {call.name}.parameters() as well, or an optimizer of its own", key=call.name,
             )  # fmt: skip
+
+
+def _twice(program: Program, given: dict[tuple[int, int], tuple[str, ...]]) -> Iterator[Suspect]:
+    """Two optimizers over one and the same network, each stepped in one update after a backward pass of its own."""
+    for (number, at), paths in given.items():
+        earlier = next((a for (n, a), p in given.items() if n == number and a < at and p == paths), None)
+        if earlier is None:
+            continue
+        names = [next((b.target for b in program.tree.functions[number].fact.binds if a in b.value), "") for a in (earlier, at)]
+        stepped = [
+            n
+            for n in program.doing(STEP)
+            if all(any(c.name == f"{name}.step" for c in program.tree.functions[n].fact.calls) for name in names)
+        ]
+        if not all(names) or not stepped:
+            continue
+        first = program.call(number, earlier)
+        yield at_call(
+            program, number, at, "GYR224", f"`{names[1]}` holds `{paths[0]}`, which `{names[0]}` holds already: what it was meant for is in none",
+            evidence=(program.place(number, first.line, f"the other optimizer: {readable(first)}", "because", first.column + 1),),
+            side="training", hint="give it the parameters that its own loss is about", key=names[1],
+        )  # fmt: skip
+
+
+def _grown(program: Program, number: int, made: list[tuple[int, int]]) -> Iterator[Suspect]:
+    """Adapters or heads added to a network after its optimizer was made, in one function."""
+    fact = program.tree.functions[number].fact
+    mine = [(fact.calls[at], _given(program, n, at) or ()) for n, at in made if n == number]
+    for at, call in enumerate(fact.calls):
+        head, _, last = call.name.rpartition(".")
+        if last not in program.words["adds_parameters"]:
+            continue
+        network = head if head and not call.args[:1] else next((a for arg in call.args[:1] for a in arg if isinstance(a, str)), head)
+        before = [c for c, paths in mine if c.order < call.order and {network, head} & set(paths)]
+        if not before or any(c.order > call.order for c, _ in mine):
+            continue
+        yield at_call(
+            program, number, at, "GYR224", f"`{readable(call)}` adds parameters after the optimizer over `{network}` was made: they are in none",
+            evidence=(program.place(number, before[0].line, f"the optimizer is made here: {readable(before[0])}", "because", before[0].column + 1),),
+            side="training", hint="make the optimizer after the network is complete",
+        )  # fmt: skip
 
 
 def _network(program: Program, number: int, at: int, part: str) -> bool:

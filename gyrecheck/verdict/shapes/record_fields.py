@@ -19,7 +19,8 @@ def record_fields(program: Program, _layout: Layout) -> Iterator[Suspect]:
     """Merged end flags that are stored, and rewards stored as returns or the reverse."""
     for number in program.doing("env.step"):
         cls = program.functions[number].cls
-        if not (cls >= 0 and program.calls.class_kind(cls) == "env") and "evaluation" not in program.region(number):
+        measures = "evaluation" in program.region(number) and not program.functions[number].fact.name.startswith("play")
+        if not (cls >= 0 and program.calls.class_kind(cls) == "env") and not measures:
             yield from _merged(program, number)
     for fn in program.functions:
         yield from _exchanged(program, fn.number)
@@ -45,11 +46,23 @@ def _merged(program: Program, number: int) -> Iterator[Suspect]:
                 merged = [k for k, v in other.keywords if {a for a in v if isinstance(a, str)} >= set(ends)]
                 if merged and not any(v in {(ends[0],), (ends[1],)} for _, v in other.keywords):
                     yield at_call(program, number, index, "GYR309", _said(ends, merged[0]), hint=_HINT, side="sampling")
-            if _stores(program, number, index) and any({a for a in v if isinstance(a, str)} >= set(ends) for _, v in other.keywords):
+            given = (*other.args, *(v for _, v in other.keywords))
+            row = len(given) >= 4 and _rewarded(fact, at, given)
+            if (
+                (_stores(program, number, index) or row)
+                and any({a for a in v if isinstance(a, str)} >= set(ends) for v in given)
+                and not {(e,) for e in ends} & set(given)
+            ):
                 yield at_call(program, number, index, "GYR309", _said(ends, readable(other)), hint=_HINT, side="sampling")
 
 
 _HINT = "store terminated and truncated apart: bootstrap the value at a time limit, and not at an end"
+
+
+def _rewarded(fact: Function, at: int, given: tuple[Atoms, ...]) -> bool:
+    """The call is given the step's own reward beside the flag: a transition."""
+    reward = next((b.target for b in fact.binds if b.value == (at,) and b.form == "1/5"), "")
+    return bool(reward) and any(reward in atoms for atoms in given)
 
 
 def _ends(fact: Function, at: int, call: Call) -> tuple[str, str] | None:

@@ -30,6 +30,8 @@ def remade(program: Program, _layout: Layout) -> Iterator[Suspect]:
                 continue
             yield from _each_pass(program, fn.number, at, role, bind)
             if role == "scheduler.make":
+                yield from _each_call(program, fn.number, at, bind)
+            if role == "scheduler.make":
                 yield from _idle(program, fn.number, at, bind)
 
 
@@ -58,6 +60,33 @@ def _each_pass(program: Program, number: int, at: int, role: str, bind: Bind) ->
         evidence=(program.place(number, line, "in this loop", "because"),
                   program.place(number, used[0].line, f"stepped once: {readable(used[0])}", "because", used[0].column + 1)),
         side="training", hint="make it once before the loop",
+    )  # fmt: skip
+
+
+def _each_call(program: Program, number: int, at: int, bind: Bind) -> Iterator[Suspect]:
+    """A schedule over an optimizer that outlives the function, made by a function that a loop calls again and again, and dropped at its end."""
+    fact = program.tree.functions[number].fact
+    call = fact.calls[at]
+    params = {p.name for p in fact.params}
+    over = next((a for arg in call.args[:1] for a in arg if isinstance(a, str)), "")
+    lives = over.startswith("self.") or over in params
+    fresh = any(b.target == over for b in fact.binds)
+    if not lives or fresh or "." in bind.target or fact.name == "__init__" or program.loop_of(number, call.block) >= 0:
+        return
+    used = next((c for c in fact.calls if c.name == f"{bind.target}.step"), None)
+    shared = any(bind.target in item for e in fact.exits for item in e.items) or any(bind.target in b.value for b in fact.binds)
+    caller = next(
+        (e for e in program.callers[number] if e.call >= 0 and program.loop_of(e.caller, program.call(e.caller, e.call).block) >= 0), None
+    )
+    if used is None or shared or caller is None:
+        return
+    where = program.call(caller.caller, caller.call)
+    yield at_call(
+        program, number, at, "GYR212", f"`{readable(call)}` begins the schedule anew with every call of `{program.name(number)}`, over an "
+            "optimizer that goes on",
+        evidence=(program.place(caller.caller, where.line, f"called again and again: {readable(where)}", "because", where.column + 1),
+                  program.place(number, used.line, f"stepped here: {readable(used)}", "because", used.column + 1)),
+        side="training", hint="make it once, beside the optimizer",
     )  # fmt: skip
 
 

@@ -9,10 +9,12 @@ from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes.act_mode import act_mode
 from gyrecheck.verdict.shapes.after_reset import after_reset
 from gyrecheck.verdict.shapes.crossing import crossing
+from gyrecheck.verdict.shapes.early_stop import early_stop
 from gyrecheck.verdict.shapes.empty_update import empty_update
 from gyrecheck.verdict.shapes.gradient_rhythm import gradient_rhythm
 from gyrecheck.verdict.shapes.imports_across import imports_across
 from gyrecheck.verdict.shapes.kept_graph import kept_graph
+from gyrecheck.verdict.shapes.left_behind import left_behind
 from gyrecheck.verdict.shapes.left_in_eval import left_in_eval
 from gyrecheck.verdict.shapes.live_buffer import live_buffer
 from gyrecheck.verdict.shapes.logprob_source import logprob_source
@@ -27,6 +29,7 @@ from gyrecheck.verdict.shapes.record_fields import record_fields
 from gyrecheck.verdict.shapes.recorded_forward import recorded_forward
 from gyrecheck.verdict.shapes.remade import remade
 from gyrecheck.verdict.shapes.same_object import same_object
+from gyrecheck.verdict.shapes.same_seed import same_seed
 from gyrecheck.verdict.shapes.sampler_log import sampler_log
 from gyrecheck.verdict.shapes.schedule import schedule
 from gyrecheck.verdict.shapes.shared_model import shared_model
@@ -38,6 +41,7 @@ from gyrecheck.verdict.shapes.target_gradient import target_gradient
 from gyrecheck.verdict.shapes.target_moves import target_moves
 from gyrecheck.verdict.shapes.unrelated_flag import unrelated_flag
 from gyrecheck.verdict.shapes.version_apart import version_apart
+from gyrecheck.verdict.shapes.version_per_piece import version_per_piece
 from gyrecheck.verdict.shapes.version_tag import version_tag
 
 Shape = Callable[[Program, Layout], Iterable[Suspect]]
@@ -69,6 +73,10 @@ SHAPES: tuple[Shape, ...] = (
     live_buffer,
     logprob_source,
     never_refreshed,
+    left_behind,
+    early_stop,
+    same_seed,
+    version_per_piece,
     unrelated_flag,
     after_reset,
     put_again,
