@@ -50,7 +50,7 @@ def _merged(program: Program, number: int) -> Iterator[Suspect]:
             row = len(given) >= 4 and _rewarded(fact, at, given)
             if (
                 (_stores(program, number, index) or row)
-                and any({a for a in v if isinstance(a, str)} >= set(ends) for v in given)
+                and any(sorted(map(str, v)) == sorted(ends) for v in given)
                 and not {(e,) for e in ends} & set(given)
             ):
                 yield at_call(program, number, index, "GYR309", _said(ends, readable(other)), hint=_HINT, side="sampling")
