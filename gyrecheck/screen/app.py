@@ -43,6 +43,7 @@ class Feed(Protocol):
 class WatchApp(FollowingApp[View]):
     """One run on one screen."""
 
+    KEYS = KEYS
     CSS_PATH = "screen.tcss"
     AUTO_FOCUS = "#verdicts"
     HORIZONTAL_BREAKPOINTS: list[tuple[int, str]] | None = [(0, "-narrow"), (132, "-wide"), (190, "-broad")]  # noqa: RUF012 - Textual's form

@@ -33,8 +33,8 @@ from gyrecheck.verdict.folder import with_folder
 from gyrecheck.verdict.judge import Judgement, judge
 from gyrecheck.verdict.tally import Tally
 
-FOLDER_EVERY = 2.0
-"""Seconds between two looks at a run folder's files; its log is read every poll."""
+FOLDER_EVERY, FOLDER_SHARE = 0.5, 10.0
+"""A run folder's files are read twice a second, or as seldom as makes it a tenth of the time; its log is read every poll."""
 UNKNOWN_KEPT = 200
 CHOOSE_AGAIN = 1 << 18
 FINISHED = ("trainer_finished", "sampler_finished")
@@ -63,6 +63,8 @@ class RunFeed:
     snapshot: Snapshot = field(default_factory=Snapshot)
     judged: Judgement | None = None
     folder: FolderBalance | None = None
+    folder_due: float = -1e9
+    """When (monotonic) a run folder's files are read again."""
     _follower: Follower | None = None
     _logs: dict[str, OpenLog] = field(default_factory=dict)
     _gaps: list[str] = field(default_factory=list)
@@ -70,7 +72,6 @@ class RunFeed:
     _not_understood: int = 0
     _last_data: float | None = None
     _started: float = field(default_factory=time.monotonic)
-    _folder_at: float = -1e9
     _seen_bytes: dict[str, int] = field(default_factory=dict)
     _missing_since: float | None = None
     _seen_alive: set[int] = field(default_factory=set)
@@ -268,13 +269,13 @@ class RunFeed:
 
     def _look_at_folder(self) -> bool:
         now = time.monotonic()
-        if now - self._folder_at < FOLDER_EVERY:
+        if now < self.folder_due:
             return False
-        self._folder_at = now
         place = next((Path(t) for t in self.targets if is_run_folder(Path(t))), None)
         if place is not None:
             self.folder = read_run_folder(place)
             self.tally.run_id = self.folder.run_id
+        self.folder_due = time.monotonic() + max(FOLDER_EVERY, FOLDER_SHARE * (time.monotonic() - now))
         return place is not None
 
     def _circumstances(self) -> Circumstances:

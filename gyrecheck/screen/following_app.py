@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from textual import work
-from textual.app import App
+from textual.app import App, SystemCommand
 from textual.events import Resize
 from textual.message import Message
+from textual.screen import Screen
 
 from gyrecheck.screen.export import save
 from gyrecheck.screen.glyphs import Pen
 from gyrecheck.screen.history import Frames
+from gyrecheck.screen.keys import Key, shown
 from gyrecheck.screen.panel import Panel
 from gyrecheck.screen.themes import next_theme
 from gyrecheck.screen.view import View
@@ -39,6 +42,8 @@ class FollowingApp(App[None], Generic[Picture]):
     """A screen over pictures that a thread brings; `refresh_picture` draws the one that is shown."""
 
     TITLE = "gyrecheck watch"
+    KEYS: ClassVar[tuple[Key, ...]] = ()
+    """Every key with what it does; the palette of commands offers the same."""
 
     def __init__(
         self,
@@ -124,6 +129,12 @@ class FollowingApp(App[None], Generic[Picture]):
     def on_unmount(self) -> None:
         """However the app ends, the reading thread ends with it."""
         self._stop.set()
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """The palette's commands: every key's action, by what the help says of it."""
+        del screen
+        for key in self.KEYS:
+            yield SystemCommand(key.what, f"key {shown(key)}", partial(self.run_action, key.action))
 
     # actions, one a key
 

@@ -48,6 +48,7 @@ KEYS = (
     Key("S", "save('csv')", "save the counters as CSV"),
     Key("x", "save('svg')", "save the screen as SVG"),
     Key("t", "theme", "next theme"),
+    Key("ctrl+p", "app.command_palette", "all commands, searched by name"),
     Key("question_mark", "keys", "this help", "? keys"),
 )
 RUN_KEYS = (
@@ -64,15 +65,21 @@ RUN_KEYS = (
     Key("S", "save('csv')", "save the series of all runs as CSV"),
     Key("x", "save('svg')", "save the screen as SVG"),
     Key("t", "theme", "next theme"),
+    Key("ctrl+p", "app.command_palette", "all commands, searched by name"),
     Key("question_mark", "keys", "this help", "? keys"),
 )
 """The keys of the screen for several runs."""
 SHOWN = {"question_mark": "?", "slash": "/"}
 
 
+def shown(key: Key) -> str:
+    """The key as a person knows it."""
+    return " ".join(SHOWN.get(spelled, spelled) for spelled in key.keys.split(","))
+
+
 def help_lines(keys: tuple[Key, ...] = KEYS) -> tuple[str, ...]:
     """One line a key for the help panel."""
-    return tuple(f"{' '.join(SHOWN.get(k, k) for k in key.keys.split(',')):<12} {key.what}" for key in keys)
+    return tuple(f"{shown(key):<12} {key.what}" for key in keys)
 
 
 def help_page(page: int, height: int, keys: tuple[Key, ...] = KEYS) -> tuple[str, ...]:

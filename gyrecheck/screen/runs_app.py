@@ -27,6 +27,7 @@ Poll = Callable[[], Runs]
 class RunsApp(FollowingApp[Runs]):
     """Several runs on one screen."""
 
+    KEYS = RUN_KEYS
     CSS = """
     Screen { layout: vertical; background: $background; }
     #title, #keys { height: 1; width: 100%; }

@@ -91,6 +91,8 @@ def test_every_key_of_the_runs_screen_works(tmp_path):
                 for spelled in key.keys.split(","):
                     if key.action != "leave":
                         await pilot.press(spelled)
+                    if key.action == "app.command_palette":
+                        await pilot.press("escape")
             await pilot.pause()
             help_ = shown(app)
             await pilot.press("q")
@@ -106,6 +108,31 @@ def test_every_key_of_the_runs_screen_works(tmp_path):
     assert "max_age 0, youngest 1" in opened
     assert "next series in the plot" in help_
     assert sorted(p.suffix for p in tmp_path.iterdir()) == [".csv", ".svg"]
+
+
+def test_several_runs_are_scrubbed_like_one():
+    """Two pictures: home shows the first and says history, d jumps to the one in which the second run breaks, end is live again."""
+
+    async def go():
+        pictures = [(HEALTHY, dataclasses.replace(HEALTHY, run="b")), (HEALTHY, dataclasses.replace(BROKEN, run="b"))]
+        app = RunsApp(lambda: pictures[0] if len(pictures) == 2 and not app.views else pictures[-1], interval=0.1, pen=PLAIN)
+        seen = []
+        async with app.run_test(size=(140, 30)) as pilot:
+            while len(app._frames.views) < 3:
+                await pilot.pause(0.02)
+            for key in ("home", "d", "end"):
+                await pilot.press(key)
+                await pilot.pause()
+                seen.append("\n".join("".join(part.text for part in strip).rstrip() for strip in app.screen._compositor.render_strips()))
+        return seen
+
+    first, breach, live = asyncio.run(go())
+    assert "history" in first.splitlines()[0]
+    assert "error" not in first
+    assert "history" in breach.splitlines()[0]
+    assert "error GYR" in breach
+    assert "history" not in live.splitlines()[0]
+    assert "error GYR" in live
 
 
 def test_two_folders_once_are_a_table_and_a_worst_exit_code(tmp_path):

@@ -13,8 +13,11 @@ from looks import SIZES, Still, rows, settled, text_of
 from pictures import BROKEN, HEALTHY, WAITING
 
 from gyrecheck.screen.app import WatchApp
+from gyrecheck.screen.following_app import lean
 from gyrecheck.screen.glyphs import Pen
+from gyrecheck.screen.history import Frames
 from gyrecheck.screen.keys import KEYS, footer, help_lines
+from gyrecheck.screen.view import View
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda s: f"{s[0]}x{s[1]}")
@@ -55,7 +58,7 @@ def test_every_key_of_the_help_works():
                         continue
                     await pilot.press(spelled)
                     await pilot.pause()
-                    if key.action == "filter":
+                    if key.action in {"filter", "app.command_palette"}:
                         await pilot.press("escape")
             assert app.is_running
             await pilot.press("escape")
@@ -136,6 +139,44 @@ def test_the_filter_leaves_only_what_fits():
     text = asyncio.run(go())
     assert "GYR406" in text
     assert "GYR506" not in text
+
+
+def test_the_command_palette_has_every_action():
+    """Typing part of a key's description and entering it does what the key does: the theme changes, the picture is paused."""
+
+    async def go():
+        app = WatchApp(Still(HEALTHY), interval=0.05)
+        async with app.run_test(size=(100, 30)) as pilot:
+            await settled(pilot)
+            offered = {command.title for command in app.get_system_commands(app.screen)}
+            before = app.theme
+            for words in ("next theme", "pause the picture"):
+                await pilot.press("ctrl+p")
+                await pilot.pause(0.1)
+                await pilot.press(*("space" if c == " " else c for c in words))
+                for _ in range(100):
+                    await pilot.pause(0.05)
+                    if app.screen.query("CommandList") and app.screen.query_one("CommandList").option_count:
+                        break
+                await pilot.press("enter", "enter")
+                await pilot.pause(0.2)
+            return offered, before, app.theme, "\n".join(rows(app))
+
+    offered, before, after, text = asyncio.run(go())
+    assert {key.what for key in KEYS} <= offered
+    assert before != after
+    assert "paused" in text.splitlines()[0]
+
+
+def test_old_pictures_give_up_their_histories():
+    """A thousand pictures: at most 720 are kept, the first among them, only the newest with its series; the plot is the whole run's."""
+    frames = Frames(View(), lambda v: frozenset(x.code for x in v.broken), lambda v: v.versions, lean)
+    for at in range(1000):
+        frames.add(dataclasses.replace(HEALTHY, lines=at))
+    assert len(frames.views) <= 720
+    assert frames.views[0].lines == 0
+    assert frames.newest.lines == 999
+    assert [bool(view.series) for view in frames.views] == [False] * (len(frames.views) - 1) + [True]
 
 
 def test_fifty_resizes_leave_the_picture_truthful():
