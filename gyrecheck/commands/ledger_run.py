@@ -123,7 +123,10 @@ def judge_paths(request: Request, codes: dict[str, Code]) -> tuple[Judgement, Sn
     snapshot = tally.snapshot()
     if folder is None and not partial and (not snapshot.series or _binary(files[0])):
         raise _nothing(files, request)
-    judged = judge(snapshot, codes, topology=request.topology, chosen=request.chosen, max_age=request.max_age, left=request.left)
+    judged = judge(
+        snapshot, codes, topology=request.topology, chosen=request.chosen,
+        max_age=request.max_age, age_unit=request.age_unit, left=request.left,
+    )  # fmt: skip
     if folder is not None:
         from gyrecheck.verdict.folder import with_folder
 

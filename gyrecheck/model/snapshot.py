@@ -112,7 +112,6 @@ class FileSeen:
     tolerance_of: tuple[str, ...] = ()
     lag_unit: str = "version"
     drops_when: str = ">"
-    per_process: bool = False
     notes: tuple[str, ...] = ()
     unit: Unit = Unit.SAMPLE
     gives: tuple[str, ...] = ()

@@ -22,7 +22,6 @@ The form of a file (every key but `name`, `summary`, `samples` is optional; `ref
     grade = "A"                        # A both sides logged | B one term inferred | C two or more missing
     reads = ["json"]                   # json: lines that are JSON objects or dict reprs are flattened with "/" ; box: `| key | value |`
     open = false                       # true: names and lines that nothing here describes are understood by their meaning, as in `generic`
-    per_process = false                # true: counters of several pids add up; false: the same counter from several pids is one
 
     [lacks]                            # term = what to log or where it is; printed when the ledger is undecided for want of it
     left = "log the queue's size at the end of the run"
@@ -187,7 +186,6 @@ class LogFormat:
     grade: Literal["A", "B", "C"] = "B"
     reads: tuple[Literal["json", "box"], ...] = ()
     open: bool = False
-    per_process: bool = False
     lacks: dict[str, str] = field(default_factory=dict)
     lag: LagRule = LagRule()
     keys: dict[str, KeyRule] = field(default_factory=dict)

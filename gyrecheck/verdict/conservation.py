@@ -281,7 +281,9 @@ def _undecided(found: Balance, term: str, need: float, docket: Docket, snapshot:
         + ([f"left {count(account.left.last)}"] if account.left is not None else [])
     )
     label = f" ({account.label})" if account.label else ""
-    message = f"conservation{label}: the log has no count of {names[term]}; {terms} · {term} would need to be {count(need)}{shape}"
+    message = (
+        f"conservation{label}: the log has no count of {names[term]}{_also(found, term)}; {terms} · {_needs(found, term, need)}{shape}"
+    )
     place: Place | None = account.sampled.last_place if account.sampled else account.flows[0].last_place
     hint = (lacks or {"left": "log the buffer's size at exit"}.get(term, f"log {names[term]}")) + option
     docket.add(
@@ -295,6 +297,27 @@ def _undecided(found: Balance, term: str, need: float, docket: Docket, snapshot:
         hint=hint,
         at_most=Severity.WARNING,
     )
+
+
+def _open_terms(found: Balance, term: str) -> list[str]:
+    """The other terms that the log does not give."""
+    return [other for other in found.missing if other != term]
+
+
+def _also(found: Balance, term: str) -> str:
+    names = {"taken": "what training took", "left": "what is left", "dropped": "what was dropped", "sampled": "what was sampled"}
+    others = [names[other] for other in _open_terms(found, term)]
+    return f", nor of {' or '.join(others)}" if others else ""
+
+
+def _needs(found: Balance, term: str, need: float) -> str:
+    """What the missing terms would need to be; several can only be told together."""
+    others = _open_terms(found, term)
+    if not others:
+        return f"{term} would need to be {count(need)}"
+    if found.account.sampled is None:
+        return f"sampled less {' and '.join(other for other in others if other != 'sampled')} would need to be {count(need)}"
+    return f"{', '.join([term, *others[:-1]])} and {others[-1]} together would need to be {count(need)}"
 
 
 def _suppressed(snapshot: Snapshot, found: Balance, docket: Docket) -> None:

@@ -34,6 +34,7 @@ from gyrecheck.verdict.versions import judge_versions
 from gyrecheck.verdict.view import View, view
 from gyrecheck.verdict.waiting import judge_waiting
 
+BALANCE_TERMS = ("sampled", "taken", "left", "dropped_stale", "in_flight")
 _ORDER = {State.BROKEN: 0, State.UNDECIDED: 1, State.HOLDS: 2}
 
 
@@ -58,10 +59,11 @@ def judge(
     topology: str = "",
     chosen: frozenset[str] | None = None,
     max_age: float | None = None,
+    age_unit: str = "version",
     left: float | None = None,
 ) -> Judgement:
-    """Judge a run as far as it is known. Pure: the same snapshot gives the same verdicts."""
-    rules = Rules(codes, thresholds or load_thresholds(), topology, chosen, max_age, left=left)
+    """Judge a run as far as it is known. Pure: the same snapshot gives the same verdicts. `age_unit` is `version`, `step` or `second`."""
+    rules = Rules(codes, thresholds or load_thresholds(), topology, chosen, max_age, age_unit, left)
     docket = Docket(rules)
     snapshot = as_meant(snapshot)
     accounts = open_accounts(snapshot, left=left)
@@ -85,11 +87,21 @@ def judge(
     judge_standstill(run, docket)
     judge_processes(run, docket)
     judge_diagnosis(run, load_ladders()["nothing_trains"], docket)
+    if not balances:
+        _no_balance(snapshot, docket)
     if not docket.verdicts and chosen is None:
         _nothing_to_judge(snapshot, docket)
     verdicts = sorted(docket.verdicts, key=lambda v: (_ORDER[v.state], -v.severity.rank if v.state is not State.HOLDS else 0))
     notes = (*(note for account in accounts[:1] for note in account.notes), *runs_in_log(run))
     return Judgement(tuple(verdicts), accounts, balances, layout(run), run, tuple(docket.not_judged), notes)
+
+
+def _no_balance(snapshot: Snapshot, docket: Docket) -> None:
+    """Say why a format's log has no balance, in the format's own words for what it does not print."""
+    told = {s.key.term for s in snapshot.series}
+    lacks = {term: said for file in snapshot.files for term, said in file.lacks.items() if term in BALANCE_TERMS and term not in told}
+    if lacks:
+        docket.skip("conservation (" + "; ".join(f"{term}: {said}" for term, said in lacks.items()) + ")")
 
 
 def _nothing_to_judge(snapshot: Snapshot, docket: Docket) -> None:

@@ -10,18 +10,33 @@ from itertools import pairwise
 
 from gyrecheck.model.finding import State
 from gyrecheck.model.snapshot import Place, Series
+from gyrecheck.rulebook.age_units import load_age_units
 from gyrecheck.verdict.ruling import Because, Docket, count
 from gyrecheck.verdict.view import View, quarters
 
 
 def judge_staleness(run: View, docket: Docket) -> None:
     """Enter the verdicts on age."""
-    ages = run.series("age", "age_max")
+    ages = _of_unit(run, run.series("age", "age_max"), docket)
     impossible = _negative(run, ages, docket)
     broken = impossible or _over_age(run, ages, docket)
     growing = _growing(run, docket)
     if not broken and not growing:
         _within(run, ages, docket)
+
+
+def _of_unit(run: View, ages: tuple[Series, ...], docket: Docket) -> tuple[Series, ...]:
+    """The ages that a limit given by the user is about: those in its unit. A step of the trainer makes a version."""
+    rules = docket.rules
+    if rules.max_age is None:
+        return ages
+    declared = {file.path: file.lag_unit for file in run.snapshot.files}
+    wanted = {"version", "step"} if rules.age_unit == "version" else {rules.age_unit}
+    units = [load_age_units().named(series.name) or declared.get(series.path, "version") for series in ages]
+    kept = tuple(series for series, unit in zip(ages, units, strict=True) if unit in wanted)
+    if ages and not kept:
+        docket.skip(f"staleness (--max-age is in {rules.age_unit}s, `{ages[0].name}` in {units[0]}s)")
+    return kept
 
 
 def _limit(run: View, docket: Docket) -> tuple[float, Place | None, str] | None:
@@ -191,7 +206,7 @@ def _growing(run: View, docket: Docket) -> bool:
 
 def _within(run: View, ages: tuple[Series, ...], docket: Docket) -> None:
     if not ages:
-        if run.sampled is not None or run.taken is not None:
+        if (run.sampled is not None or run.taken is not None) and not run.series("age", "age_max"):
             docket.skip("staleness (no age or version is logged beside the data)")
         return
     mean = next((s for s in ages if s.key.term == "age"), ages[0])
