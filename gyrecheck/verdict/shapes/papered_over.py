@@ -24,7 +24,8 @@ def papered_over(program: Program, _layout: Layout) -> Iterator[Suspect]:
             head, _, last = call.name.rpartition(".")
             if last not in _FILLS:
                 continue
-            source = next((a for arg in call.args[:1] for a in arg if isinstance(a, str)), "") if head in _LIBRARIES else head
+            given = call.args[0] if head in _LIBRARIES and call.args else (head,)
+            source = str(given[0]) if len(given) == 1 and isinstance(given[0], str) else ""  # a difference of two is a ratio, and no field
             leaf = source.rstrip("]").rpartition("[")[2].rpartition(".")[2]
             if program.words.field(leaf) != "logprob" and not program.words.has("logprob_names", leaf):
                 continue
