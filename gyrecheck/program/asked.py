@@ -17,7 +17,7 @@ class Asked:
 
     def __init__(self, tree: Tree, lexicon: Lexicon) -> None:
         self.tree, self.lexicon = tree, lexicon
-        self._paths: dict[tuple[int, str], Thing | None] = {}
+        self._paths: list[dict[str, Thing | None]] = [{} for _ in tree.functions]
         self._members: dict[tuple[int, str], Thing | None] = {}
         self._returns: dict[int, Thing | None] = {}
         self._mros: dict[int, tuple[tuple[int, ...], tuple[str, ...]]] = {}

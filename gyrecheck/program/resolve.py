@@ -17,23 +17,23 @@ class Resolver(Receivers):
 
     def path(self, number: int, path: str) -> Thing | None:
         """What the dotted `path` is, read in function `number`."""
-        key = (number, path)
-        found = self._paths.get(key, UNASKED)
+        known = self._paths[number]
+        found = known.get(path, UNASKED)
         if found is not UNASKED:
             return found
         home = self._home(number, first_name(path))
         if home != number:
-            self._paths[key] = found = self.path(home, path)
+            known[path] = found = self.path(home, path)
             return found
         if self._depth > DEPTH:
             return None
-        self._paths[key] = None
+        known[path] = None
         self._depth += 1
         try:
             found = self._path(number, path)
         finally:
             self._depth -= 1
-        self._paths[key] = found
+        known[path] = found
         return found
 
     def _home(self, number: int, name: str) -> int:

@@ -15,6 +15,9 @@ OPERATORS: dict[type, str] = {
     ast.RShift: ">>",
 }  # fmt: skip
 _NO_ATOMS: Atoms = ()
+_NAMES: dict[str, Atoms] = {}
+_CONSTANTS: dict[tuple[type, object], Atoms] = {}
+"""Atoms of one name or constant, shared by all files: most of a tree's names stand in it a hundred times."""
 _new = tuple.__new__
 """Makes a record without its constructor's own call, which is a third of the price; all fields in order."""
 
@@ -68,7 +71,7 @@ class Expressions:
             many = len(target.elts)
             for i, part in enumerate(target.elts):
                 inner = part.value if isinstance(part, ast.Starred) else part
-                self._bind(inner, atoms, f"{i}/{many}" if form == "=" else form, op)
+                self._bind(inner, atoms, intern(f"{i}/{many}") if form == "=" else form, op)
             return
         path = self._path(target)
         if path is None:
@@ -117,10 +120,16 @@ class Expressions:
     def _value(self, node: ast.expr | None) -> Atoms:
         kind = type(node)
         if kind is ast.Name:
-            return (node.id,)  # type: ignore[union-attr]
+            name = node.id  # type: ignore[union-attr]
+            return _NAMES.get(name) or _NAMES.setdefault(name, (name,))
         if kind is ast.Constant:
             value = node.value  # type: ignore[union-attr]
-            return (intern("=" + (repr(value[:80]) if type(value) is str else repr(value) if type(value) is not bytes else "b")),)
+            key = (type(value), value)
+            return _CONSTANTS.get(key) or _CONSTANTS.setdefault(key, (_constant(value),))
+        if kind is ast.Attribute:
+            path = self._path(node)  # type: ignore[arg-type]
+            if path is not None:
+                return _NAMES.get(path) or _NAMES.setdefault(path, (intern(path),))
         handler = self.expressions.get(kind)
         return handler(node) if handler is not None else _NO_ATOMS  # type: ignore[operator]
 
@@ -147,9 +156,7 @@ class Expressions:
         return None
 
     def _attribute(self, node: ast.Attribute) -> Atoms:
-        path = self._path(node)
-        if path is not None:
-            return (intern(path),)
+        """An attribute of a value without a name; `_value` has read the others."""
         self.expect = 0
         receiver = self._value(node.value)
         return self._record(f".{node.attr}", node, -2, (), (), receiver)
@@ -157,7 +164,7 @@ class Expressions:
     def _subscript(self, node: ast.Subscript) -> Atoms:
         path = self._path(node)
         if path is not None:
-            return (path,)
+            return _NAMES.get(path) or _NAMES.setdefault(path, (intern(path),))
         self.expect = 0
         atoms = self._value(node.value)
         if type(node.slice) is not ast.Constant:
@@ -293,6 +300,11 @@ class Expressions:
             left, right = self._test(node.left), self._test(node.right)  # type: ignore[attr-defined]
             return (*left[0], *right[0]), left[1] + right[1] + OPERATORS.get(type(node.op), "")  # type: ignore[attr-defined]
         return self._value(node), ""
+
+
+def _constant(value: object) -> str:
+    """A constant as an atom: long texts are cut."""
+    return intern("=" + (repr(value[:80]) if type(value) is str else repr(value) if type(value) is not bytes else "b"))
 
 
 def operator(node: ast.expr | None) -> str:
