@@ -115,7 +115,7 @@ def command(
 ) -> None:
     """Follow a live run: counters, coupling, conservation, staleness, handoff health and verdicts on one screen."""
     from gyrecheck.commands.watch_look import Look, runs_in
-    from gyrecheck.commands.watch_run import serve_screen, watch_lines, watch_once, watch_screen
+    from gyrecheck.commands.watch_run import watch_lines, watch_once, watch_screen
     from gyrecheck.rulebook.codes import load_codes, select_codes
     from gyrecheck.rulebook.project_config import load_project_config
 
@@ -160,7 +160,9 @@ def command(
     served = "TEXTUAL_DRIVER" in os.environ  # the child of --serve draws into a pipe to the browser
     lines = plain or bool(look.formats) or not (sys.stdout.isatty() or served) or "-" in targets
     if serve is not None:
-        serve_screen(look, serve)
+        from gyrecheck.commands.watch_serve import serve_screen
+
+        serve_screen(look, serve, sys.argv[2:])
     elif runs_in(targets):
         if once:
             runs_once(look)

@@ -211,24 +211,6 @@ def watch_screen(look: Look, *, color: bool) -> NoReturn:
     raise typer.Exit(int(ExitCode.OK))
 
 
-def serve_screen(look: Look, port: int) -> None:
-    """The same screen in a browser.
-
-    Raises:
-        GyreError: the extra is not installed.
-    """
-    try:
-        from gyrecheck.screen.serve import GuardedServer, new_token
-    except ModuleNotFoundError as error:
-        raise GyreError(f"--serve needs {error.name}, which is not installed", hint="pip install 'gyrecheck[serve]'") from error
-    token = new_token()
-    words = [sys.executable, "-m", "gyrecheck", "watch", *look.targets, "--interval", str(look.interval)]
-    typer.echo(f"open http://{look.host}:{port}/?token={token}", err=True)
-    if look.host not in {"127.0.0.1", "localhost", "::1"}:
-        typer.echo(f"note: {look.host} may be reached from other machines; the token is all that guards it", err=True)
-    GuardedServer(shlex.join(words), look.host, port, token).serve()
-
-
 def _prometheus(look: Look, newest: Callable[[], View]) -> Callable[[], None]:
     if look.prometheus is None:
         return lambda: None

@@ -14,6 +14,8 @@ import urllib.request
 import aiohttp
 import pytest
 
+from gyrecheck.commands.watch_serve import passed_on
+
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
@@ -74,6 +76,27 @@ def test_without_the_token_every_path_is_403(log):
         ended(server)
     assert code == 200
     assert "gyrecheck watch" in page
+
+
+def test_every_other_option_is_passed_on():
+    """What was asked of the screen is asked of each browser's: all words but the server's own; the run that was chosen is named."""
+    given = ["--serve", "8123", "a.log", "--max-age", "3", "--host=127.0.0.1", "--map", "taken=used", "--ascii", "--select", "GYR5"]
+    assert passed_on(given, ("a.log",)) == ["a.log", "--max-age", "3", "--map", "taken=used", "--ascii", "--select", "GYR5"]
+    assert passed_on(["--serve=8123", "--interval", "2"], ("runs/new",)) == ["--interval", "2", "runs/new"]
+
+
+def test_one_port_of_figures_is_not_for_many_screens(log):
+    """`--serve` with `--prometheus`, or over a pipe, is refused in one sentence."""
+    for words in (["--prometheus", "9123", str(log)], ["-"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "gyrecheck", "watch", "--serve", "8123", *words],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        assert done.returncode == 2
+        assert "--serve" in done.stderr.splitlines()[0]
 
 
 @pytest.mark.soak
