@@ -13,7 +13,7 @@ from gyrecheck.commands.ledger_report import report_of
 from gyrecheck.model.errors import GyreError
 from gyrecheck.model.events import Reading, Unit
 from gyrecheck.model.finding import Report
-from gyrecheck.model.snapshot import Snapshot
+from gyrecheck.model.snapshot import FileSeen, Snapshot
 from gyrecheck.rulebook.codes import Code
 from gyrecheck.stream.event_files import kind_of
 from gyrecheck.stream.formats import best_format
@@ -122,7 +122,7 @@ def judge_paths(request: Request, codes: dict[str, Code]) -> tuple[Judgement, Sn
         tally.run_id = read_run_folder(folder).run_id
     snapshot = tally.snapshot()
     if folder is None and not partial and (not snapshot.series or _binary(files[0])):
-        raise _nothing(files, request)
+        raise _nothing(files, request, next(f for f in snapshot.files if f.path == files[0].path))
     judged = judge(
         snapshot, codes, topology=request.topology, chosen=request.chosen,
         max_age=request.max_age, age_unit=request.age_unit, left=request.left,
@@ -183,7 +183,7 @@ def _binary(file: LogFile) -> bool:
     return control * 20 > len(head) or head[:4] in {b"\x7fELF", b"PK\x03\x04", b"\x89PNG", b"%PDF"}
 
 
-def _nothing(files: tuple[LogFile, ...], request: Request) -> GyreError:
+def _nothing(files: tuple[LogFile, ...], request: Request, seen: FileSeen) -> GyreError:
     """One sentence on a log of which nothing was understood."""
     from gyrecheck.rulebook.log_formats import load_formats
 
@@ -194,8 +194,9 @@ def _nothing(files: tuple[LogFile, ...], request: Request) -> GyreError:
             head += block
             if len(head) >= 1 << 18:
                 break
-    if file.path != "-" and not head:
-        return GyreError(f"{file.path}: the file is empty", hint="give the log of a run that has begun")
+    if not seen.bytes:
+        what = "standard input is empty" if file.path == "-" else f"{file.path}: the file is empty"
+        return GyreError(what, hint="give the log of a run that has begun")
     if head.count(b"\0") * 3 > len(head) or _binary(file):
         return GyreError(
             f"{file.path}: is no text log (binary file)",
@@ -205,8 +206,9 @@ def _nothing(files: tuple[LogFile, ...], request: Request) -> GyreError:
     best = (
         f"best: {form.name}, {hits} of {lines:,} lines"
         if form is not None and hits
-        else f"no line of {lines:,} holds a counter that is known"
+        else f"no line of {seen.lines:,} holds a counter that is known"
     )
+    best = "; ".join([best, *seen.notes])
     folder = request.extra or "gyrecheck-rules"
     return GyreError(
         f"{file.path}: no known log format fits ({best})",

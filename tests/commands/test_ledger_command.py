@@ -73,6 +73,36 @@ def test_bad_input_is_one_sentence(content: bytes, words: str, tmp_path: Path) -
     assert words in error.value.message
 
 
+def test_a_line_without_end_is_named(tmp_path: Path) -> None:
+    """A log that is one line longer than can be held says so, in one sentence."""
+    path = tmp_path / "train.log"
+    path.write_bytes(b"sampled=3 " * ((9 << 20) // 10))
+    with pytest.raises(GyreError, match=r"no known log format fits .*line 1 is longer than 8 MiB and was passed over"):
+        _run(str(path))
+
+
+def test_empty_standard_input_is_named() -> None:
+    """Nothing on standard input is said to be nothing, not an unknown format."""
+    with pytest.raises(GyreError, match="standard input is empty"):
+        _run("-")
+
+
+@pytest.mark.parametrize(
+    ("error", "words"), [(PermissionError(13, "Permission denied"), "cannot be read"), (FileNotFoundError(), "disappeared")]
+)
+def test_file_that_cannot_be_read(error: OSError, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that may not be read, or goes away between being found and being read, is one sentence with its path."""
+    path = tmp_path / "train.log"
+    path.write_text("sampled=3 taken=3\n", encoding="utf-8")
+
+    def refuse(_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("gyrecheck.stream.open_log._opened", refuse)
+    with pytest.raises(GyreError, match=f"train.log: {words}"):
+        _run(str(path))
+
+
 def test_folder_without_logs_is_refused(tmp_path: Path) -> None:
     """A folder that holds no log cannot be checked."""
     with pytest.raises(GyreError, match="holds no logs"):
