@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
+from gyrecheck.stream.follow_packed import PACKED, Sibling, head_and_size, siblings, unpacked
 from gyrecheck.stream.open_log import is_live_log
 from gyrecheck.stream.run_folder import is_run_folder
 
@@ -65,6 +66,8 @@ class FollowedFile:
     _bytes: int = 0
     _gone: bool = False
     _seen: set[tuple[int, int]] = field(default_factory=set)
+    _read: dict[bytes, set[int]] = field(default_factory=dict)
+    """First bytes and lengths of the files that were read to their end: a packed copy of one is known by them."""
     history: bool = False
     """Whether rotated siblings that are there at the first look are read before the file: they are the same log's beginning."""
     behind: bool = False
@@ -115,7 +118,9 @@ class FollowedFile:
         if self._lines or self._gone or self._seen:
             out.append(Change(self.path, "appeared", "a new file stands here", self._lines))
         elif self.history:
-            self._read_siblings(self._between(None), out)
+            self._read_siblings(siblings(self.path), out)
+        else:
+            self._seen |= {sibling.identity for sibling in siblings(self.path) if sibling.packed}
         self._open = _Open(descriptor, identity)
         self._seen.add(identity)
 
@@ -132,10 +137,11 @@ class FollowedFile:
                 current.head += block[: HEAD - len(current.head)]
             current.tail = (current.tail + block[-TAIL:])[-TAIL:]
             current.offset += len(block)
-            self._emit(block, out)
+            self.emit(block, out)
         self.behind = True
 
-    def _emit(self, block: bytes, out: list[Lines | Change]) -> None:
+    def emit(self, block: bytes, out: list[Lines | Change]) -> None:
+        """Take bytes that follow the last ones; whole lines come out."""
         cut = block.rfind(b"\n") + 1
         if not cut:
             self._held += block
@@ -153,40 +159,50 @@ class FollowedFile:
             return
         for _ in range(2):
             self._drain(out, limit=1 << 62)
+        self._finished(old, out)
+        out.append(Change(self.path, "rotated", "the file was rotated by rename", self._lines))
+        self._read_siblings(self._younger(old.identity), out)
+
+    def _finished(self, old: _Open, out: list[Lines | Change]) -> None:
         os.close(old.descriptor)
         self._open = None
-        self._finish_line(out)
-        out.append(Change(self.path, "rotated", "the file was rotated by rename", self._lines))
-        self._read_siblings(self._between(old.identity), out)
+        self._read.setdefault(old.head, set()).add(old.offset)
+        self.end_line(out)
 
-    def _read_siblings(self, siblings: list[tuple[str, tuple[int, int]]], out: list[Lines | Change]) -> None:
-        for sibling, identity in siblings:
+    def _read_siblings(self, found: list[Sibling], out: list[Lines | Change]) -> None:
+        for sibling in found:
             try:
-                self._open = _Open(os.open(sibling, os.O_RDONLY | os.O_CLOEXEC), identity)
+                if sibling.packed:
+                    self._read_packed(sibling, out)
+                else:
+                    self._open = _Open(os.open(sibling.path, os.O_RDONLY | os.O_CLOEXEC), sibling.identity)
             except OSError as error:
-                out.append(Change(self.path, "gap", f"{sibling} could not be read ({error.strerror}): lines may be missing", self._lines))
+                what = f"{sibling.path} could not be read ({error.strerror or error}): lines may be missing"
+                out.append(Change(self.path, "gap", what, self._lines))
                 continue
-            self._seen.add(identity)
-            self._drain(out, limit=1 << 62)
-            os.close(self._open.descriptor)
-            self._open = None
-            self._finish_line(out)
+            self._seen.add(sibling.identity)
+            if self._open is not None:
+                self._drain(out, limit=1 << 62)
+                self._finished(self._open, out)
 
-    def _between(self, old: tuple[int, int] | None) -> list[tuple[str, tuple[int, int]]]:
-        """Rotated siblings (`name.N`) younger than the file just finished and never read, oldest first; all of them without `old`."""
-        numbered: list[tuple[int, str, tuple[int, int]]] = []
-        for sibling in glob.glob(glob.escape(self.path) + ".*"):
-            suffix = sibling[len(self.path) + 1 :]
-            if suffix.isdigit():
-                try:
-                    found = os.stat(sibling)
-                except OSError:
-                    continue
-                numbered.append((int(suffix), sibling, (found.st_dev, found.st_ino)))
-        numbered.sort(reverse=True)
-        at = next((i for i, (_, _, identity) in enumerate(numbered) if identity == old), None)
-        younger = numbered[at + 1 :] if at is not None else numbered
-        return [(sibling, identity) for _, sibling, identity in younger if identity not in self._seen]
+    def _read_packed(self, sibling: Sibling, out: list[Lines | Change]) -> None:
+        """A packed sibling that is new: the copy of a file that was read, known by its first bytes, or one that came and went unseen."""
+        head, size = head_and_size(sibling.path, HEAD)
+        if head in self._read:
+            if size not in self._read[head]:
+                what = f"{sibling.path} has {size:,} bytes, other than what was read of it: lines may be missing"
+                out.append(Change(self.path, "gap", what, self._lines))
+            return
+        for block in unpacked(sibling.path):
+            self.emit(block, out)
+        self._read.setdefault(head, set()).add(size)
+        self.end_line(out)
+
+    def _younger(self, old: tuple[int, int]) -> list[Sibling]:
+        """Rotated siblings younger than the file just finished and never read, oldest first; all unread ones where it is not found."""
+        found = siblings(self.path)
+        at = next((i for i, sibling in enumerate(found) if sibling.identity == old), None)
+        return [sibling for sibling in (found if at is None else found[at + 1 :]) if sibling.identity not in self._seen]
 
     def _replaced(self, size: int) -> bool:
         current = self._open
@@ -210,14 +226,42 @@ class FollowedFile:
         out.append(Change(self.path, "gap", message, self._lines))
         current.offset, current.head, current.tail = 0, b"", b""
 
-    def _finish_line(self, out: list[Lines | Change]) -> None:
+    def end_line(self, out: list[Lines | Change]) -> None:
+        """No more bytes come: a last line without its end is one all the same."""
         if self._held:
             held, self._held = self._held, b""
-            self._emit(held + b"\n", out)
+            self.emit(held + b"\n", out)
 
     def _unreadable(self, error: OSError) -> list[Lines | Change]:
         known, self._gone = self._gone, True
         return [] if known else [Change(self.path, "unreadable", f"cannot be read ({error.strerror or error})", self._lines)]
+
+
+@dataclass(slots=True)
+class FollowedPack:
+    """A packed log, read once, when it is there; it is never written to again."""
+
+    path: str
+    behind: bool = False
+    _read: bool = False
+
+    def poll(self) -> list[Lines | Change]:
+        """All its lines at the first look that finds it whole; one that cannot be read is a gap, once."""
+        if self._read or not os.path.exists(self.path):
+            return []
+        self._read = True
+        file = FollowedFile(self.path)
+        out: list[Lines | Change] = []
+        try:
+            for block in unpacked(self.path):
+                file.emit(block, out)
+        except OSError as error:
+            out.append(Change(self.path, "gap", f"cannot be read ({error.strerror or error}): lines may be missing"))
+        return out
+
+    def close(self) -> bytes:
+        """Nothing is open."""
+        return b""
 
 
 class Source(Protocol):
@@ -242,8 +286,8 @@ class Follower:
     def poll(self) -> list[Lines | Change]:
         """What is new in any file, file by file in name order."""
         for path, within in self._paths():
-            if path not in self.files:
-                self.files[path] = FollowedFile(path, history=within)
+            if path not in self.files and os.path.splitext(path)[0] not in self.files:  # a log that was followed and then packed is known
+                self.files[path] = FollowedPack(path) if path.endswith(PACKED) else FollowedFile(path, history=within)
         return [item for path in sorted(self.files) for item in self.files[path].poll()]
 
     @property
@@ -269,7 +313,7 @@ class Follower:
 
 
 def logs_in(folder: str, depth: int = DEPTH) -> list[str]:
-    """The plain logs below a folder that are written to: no packed and no rotated ones, no files of the hook, no trajectory segments."""
+    """The logs below a folder, packed ones too: no rotated ones, which belong to another log, no files of the hook, no segments."""
     own = is_run_folder(Path(folder))
     found, below = [], []
     try:
@@ -277,7 +321,7 @@ def logs_in(folder: str, depth: int = DEPTH) -> list[str]:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
                     below.append(entry.path)
-                elif is_live_log(entry.name) and (not own or entry.name.endswith(".log")) and entry.is_file():
+                elif _log_here(entry.name, own=own) and entry.is_file():
                     found.append(entry.path)
     except OSError:
         return []
@@ -285,3 +329,10 @@ def logs_in(folder: str, depth: int = DEPTH) -> list[str]:
         for inner in below[:FOLDERS]:
             found += logs_in(inner, depth - 1)
     return sorted(found)
+
+
+def _log_here(name: str, *, own: bool) -> bool:
+    if own:
+        return name.endswith(".log") and is_live_log(name)
+    plain, end = os.path.splitext(name)
+    return is_live_log(plain if end in PACKED else name)
