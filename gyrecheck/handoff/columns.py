@@ -50,7 +50,7 @@ def column_of_array(key: str, array: npt.NDArray[Any], dtype: str = "") -> Colum
     """
     rows = int(array.shape[0])
     shape: Shape = tuple(int(n) for n in array.shape[1:])
-    name = dtype or str(array.dtype.newbyteorder("="))
+    name = "text" if array.dtype.kind in "US" else dtype or str(array.dtype.newbyteorder("="))
     size = int(np.prod(shape, dtype=np.int64))
     state = np.full(rows, int(State.PRESENT), np.int8)
     if array.dtype.kind in "US":

@@ -57,6 +57,7 @@ class Records:
             self.readers.append(name)
             module = importlib.import_module(f"gyrecheck.handoff.readers.{name}")
             yield from module.read(path, self._contract, self.notes)
+            self.notes[:] = dict.fromkeys(self.notes)
 
 
 def open_records(paths: Sequence[Path], contract: Contract | None = None) -> Records:

@@ -87,8 +87,11 @@ def batches_of_arrays(
     *,
     first: int = 1,
     header: Mapping[str, Scalar] | None = None,
+    trajectories: bool = False,
 ) -> Iterator[RecordBatch]:
     """Batches of arrays that belong together; `first` is the number of their first record.
+
+    `trajectories` says that the first axis is known to be trajectories, so that the second is time.
 
     Raises:
         GyreError: too many keys, or an array that cannot be read in parts is too large.
@@ -114,7 +117,7 @@ def batches_of_arrays(
     sides = [
         kept[key] for role in SIDE_BY_SIDE if (key := roles.key(role)) in kept and len(kept[key].shape) >= 2 and kept[key].shape[1] > 1
     ]
-    if sides and "tokens" not in roles.keys:
+    if sides and "tokens" not in roles.keys and not trajectories:
         yield from _two_axes(path, kept, contract, first, header, notes)
         return
     yield from _in_blocks(path, kept, rows, first, header)

@@ -72,7 +72,8 @@ def _read(path: Path, file: Any, contract: Contract, notes: list[str], h5py: Any
             arrays = _arrays(root[name], h5py)
             if arrays:
                 header = {**_attributes(root[name]), "episode": name}
-                for batch in batches_of_arrays(str(path), _as_one(arrays), contract, notes, first=number, header=header):
+                episode = batches_of_arrays(str(path), _as_one(arrays), contract, notes, first=number, header=header, trajectories=True)
+                for batch in episode:
                     yield batch
                     number += 1
         return

@@ -12,7 +12,7 @@ from gyrecheck.verdict.records.presence import without_logprobs
 from gyrecheck.verdict.records.question import Case, Question
 from gyrecheck.verdict.records.ranges import Ranges
 from gyrecheck.verdict.records.shapes import PER_STEP, PER_TOKEN
-from gyrecheck.verdict.records.view import Ints, View, lead, rank
+from gyrecheck.verdict.records.view import Bools, Floats, Ints, View, lead, per_row, rank
 
 WHOLE = ("reward", "advantage", "value", "return", "temperature")
 """Roles of which an answer may have one value as a whole."""
@@ -109,6 +109,8 @@ class Lengths(Question):
         candidates = [length] + [lead(c) for role in PER_TOKEN + PER_STEP if (c := view.column(role)) is not None and rank(c) >= 1]
         there = np.isfinite(said) & (length >= 0)
         off = there & ~np.any([said == one for one in candidates], axis=0)
+        if off.any():
+            off &= ~_padded(view, said, length)
         if off.any():
             at = int(off.argmax())
             self.declared.add(view.path, view.records[off])
@@ -235,3 +237,19 @@ class Lengths(Question):
 
     def _empties(self, base: str, role: str) -> bool:
         return any(bool((other == 0).any()) for _, _, _, other in self.kept.get((base, role), ()))
+
+
+def _padded(view: View, said: Floats, length: Ints) -> Bools:
+    """[rows] longer lists whose rest is padding: the mask counts nothing of it, or without a mask it is one token throughout."""
+    padded = np.isfinite(said) & (said < length)
+    tokens, mask = view.column("tokens"), view.column("mask")
+    column = mask if mask is not None and np.array_equal(lead(mask), length) else tokens
+    if column is None or column.texts is not None or not np.array_equal(np.asarray(column.counts), np.maximum(length, 0)):
+        return np.zeros(view.rows, np.bool_)
+    counts = np.asarray(column.counts)
+    position = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+    beyond = position >= np.repeat(np.nan_to_num(said), counts)
+    if column is mask:
+        return np.asarray(padded & (per_row(beyond & view.counted("mask"), counts) == 0))
+    rest = np.asarray(column.flat)[beyond & np.repeat(padded, counts)]
+    return padded if len(rest) and rest.min() == rest.max() else np.zeros(view.rows, np.bool_)

@@ -169,7 +169,15 @@ class StepReader:
             if names is not None
             else [(view.path, int(r), i) for i, r in enumerate(view.records)]
         )
-        codes = self._code(keys)[row]
+        flags = [f for f in (flag("terminated"), flag("truncated"), flag("done")) if f is not None]
+        columns = names is None and view.batch.axes == "swapped" and bool(flags)
+        if columns:  # a buffer's column holds one episode after another: only the flags tell them apart
+            begins = position == 0
+            begins[1:] |= np.any(flags, axis=0)[:-1]
+            codes = (self._open + np.cumsum(begins)).astype(np.int64)
+            self._open = int(codes[-1]) if n else self._open
+        else:
+            codes = self._code(keys)[row]
         order = np.argsort(codes, kind="stable") if bool((np.diff(codes) < 0).any()) else np.arange(n)
         final = view.column("final_obs")
         obs, extra = _list_rows(view.column("obs"), counts)
@@ -192,7 +200,7 @@ class StepReader:
             reward=_take(number.astype(np.float64) if number is not None else None, order),
             returns=_take(gained.astype(np.float64) if gained is not None else None, order),
             final_obs=carries[order] if final is not None or extra else None,
-            labelled=True,
+            labelled=not columns,
             per_record=True,
             order=order,
         )
