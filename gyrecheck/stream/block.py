@@ -18,6 +18,8 @@ _FRONT = b"\n" * _PAD
 """In front of the first line, so that the 16 bytes before any number may be read."""
 _ZEROS, _LOW = np.uint64(0x3030303030303030), np.uint64(0x000000FF000000FF)
 _FOURS, _EIGHTS = np.uint64(0x000F424000000064), np.uint64(0x0000271000000001)
+_TEN, _BYTE, _TWO_BYTES, _HALF = (np.uint64(number) for number in (10, 8, 16, 32))
+_PIECE = 1 << 13
 _TENS = 10.0 ** np.arange(23)
 EXACT = 15
 """Decimal digits that a float64 holds exactly: a number of no more is one division away from what `float` gives."""
@@ -26,7 +28,7 @@ EXACT = 15
 class Block:
     """Whole lines, each ended by a newline. All places are places in `text`; `shown` are the lines as they stood, of the same length."""
 
-    __slots__ = ("_shown", "_words", "ends", "lengths", "owner", "run_ends", "shapes", "starts", "text")
+    __slots__ = ("_shown", "_values", "_words", "ends", "lengths", "owner", "run_ends", "shapes", "starts", "text")
 
     def __init__(self, lines: bytes, shown: bytes) -> None:
         self.text = text = _FRONT + lines
@@ -51,7 +53,8 @@ class Block:
         self.owner: Ints = np.cumsum(newline[stops[_PAD - 1 : -1]]) - 1
         """For each segment the line that holds it, from 0."""
         self.shapes: list[bytes] = squeezed.tobytes().translate(None, b"0123456789").split(b"\n")[_PAD:-1]
-        self._words = np.ndarray((len(text) - 7,), "<u8", text, 0, (1,))
+        self._words: npt.NDArray[np.uint64] = np.ndarray((len(text) - 7,), "<u8", text, 0, (1,))
+        self._values: npt.NDArray[np.uint64] | None = None
 
     def segment(self, at: int) -> bytes:
         """A segment as it stood."""
@@ -59,20 +62,17 @@ class Block:
 
     def whole(self, runs: Ints) -> npt.NDArray[np.uint64]:
         """The values of runs of at most 16 digits."""
-        ends, lengths = self.run_ends[runs], self.lengths[runs]
-        out = self._eight(ends, np.minimum(lengths, 8))
-        long = lengths > 8
-        if long.any():
-            out[long] += self._eight(ends[long] - 8, np.minimum(lengths[long], 16) - 8) * np.uint64(10**8)
-        return out
-
-    def _eight(self, ends: Ints, lengths: Ints) -> npt.NDArray[np.uint64]:
-        """Numbers of 1 to 8 digits that end there, all digits of one at once."""
-        junk = ((8 - lengths) * 8).astype(np.uint64)
-        pairs = ((self._words[ends - 8] ^ _ZEROS) >> junk) << junk
-        pairs = pairs * np.uint64(10) + (pairs >> np.uint64(8))
-        value: npt.NDArray[np.uint64] = ((pairs & _LOW) * _FOURS + ((pairs >> np.uint64(16)) & _LOW) * _EIGHTS) >> np.uint64(32)
-        return value
+        if self._values is None:
+            self._values = np.empty(len(self.run_ends), np.uint64)
+            for start in range(0, len(self._values), _PIECE):
+                piece = slice(start, start + _PIECE)
+                _eight(self._words, self.run_ends[piece], np.minimum(self.lengths[piece], 8), self._values[piece])
+            long = np.flatnonzero(self.lengths > 8)
+            if len(long):
+                high = np.empty(len(long), np.uint64)
+                _eight(self._words, self.run_ends[long] - 8, np.minimum(self.lengths[long], 16) - 8, high)
+                self._values[long] += high * np.uint64(10**8)
+        return self._values[runs]
 
     def integers(self, runs: Ints) -> Floats:
         """Numbers of one run each, without their signs."""
@@ -118,3 +118,22 @@ class Block:
                 new[1:] |= words[1:] != words[:-1]
         text = self.text
         return [text[start : start + size] for start in starts[new].tolist()], np.cumsum(new) - 1
+
+
+def _eight(words: npt.NDArray[np.uint64], ends: Ints, lengths: Ints, out: npt.NDArray[np.uint64]) -> None:
+    """Numbers of 1 to 8 digits that end there, all digits of one at once: byte by byte to pairs, to fours, to eight."""
+    np.take(words, ends - 8, out=out, mode="clip")
+    out ^= _ZEROS
+    other = ((8 - lengths) << 3).astype(np.uint64)
+    out >>= other  # what stands before the number falls out
+    out <<= other
+    np.right_shift(out, _BYTE, out=other)
+    out *= _TEN
+    out += other
+    np.right_shift(out, _TWO_BYTES, out=other)
+    other &= _LOW
+    other *= _EIGHTS
+    out &= _LOW
+    out *= _FOURS
+    out += other
+    out >>= _HALF

@@ -7,7 +7,7 @@ import select
 import stat
 from dataclasses import dataclass, field
 
-from gyrecheck.stream.follow import POLL_BYTES, READ_SIZE, Change, Lines
+from gyrecheck.stream.follow_file import POLL_BYTES, READ_SIZE, Change, Lines
 
 KEEP = 1 << 19
 """Bytes from the beginning that are kept, so that reading can begin again once the format is clear."""

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from gyrecheck.model import shard_layout as layout
 from gyrecheck.model.live import HookedRun, HookEvent, ProcessCounts, SiteCount
-from gyrecheck.stream.follow import FollowedFile, Lines
+from gyrecheck.stream.follow_file import FollowedFile, Lines
 from gyrecheck.stream.shards import PROCESSES, event_lines, read_shard
 
 TABLE = "hooks.json"
