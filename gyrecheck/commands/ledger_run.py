@@ -120,7 +120,7 @@ def judge_paths(request: Request, codes: dict[str, Code]) -> tuple[Judgement, Sn
     tally, partial = _tally(files, request)
     if folder is not None:
         tally.run_id = read_run_folder(folder).run_id
-    snapshot = tally.snapshot()
+    snapshot = tally.snapshot(last=True)
     if folder is None and not partial and (not snapshot.series or _binary(files[0])):
         raise _nothing(files, request, next(f for f in snapshot.files if f.path == files[0].path))
     judged = judge(

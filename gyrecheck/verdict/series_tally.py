@@ -99,10 +99,11 @@ class SeriesTally:
         self.values.append(self.last)
         self.totals.append(self.total)
 
-    def freeze(self) -> Series:
-        """The immutable view; the last reading is always in it, and an extreme of -0 is 0."""
-        orders, lines = array("q", self.orders), array("q", self.lines)
-        times, values, totals = array("d", self.times), array("d", self.values), array("d", self.totals)
+    def freeze(self, *, last: bool = False) -> Series:
+        """The immutable view; the last reading is always in it, and an extreme of -0 is 0. `last`: nothing more will be counted."""
+        orders, lines, times, values, totals = self.orders, self.lines, self.times, self.values, self.totals
+        if not last:
+            orders, lines, times, values, totals = orders[:], lines[:], times[:], values[:], totals[:]
         if orders[-1] != self.last_order:
             orders.append(self.last_order)
             lines.append(self.last_reading.line)

@@ -228,10 +228,10 @@ class Tally:
         self._recent = {}
         return self
 
-    def snapshot(self) -> Snapshot:
-        """What is known now."""
+    def snapshot(self, *, last: bool = False) -> Snapshot:
+        """What is known now. `last`: nothing more will be counted, so the histories are handed over and not copied."""
         return Snapshot(
-            series=tuple(series.freeze() for series in self._series.values() if series.count),
+            series=tuple(series.freeze(last=last) for series in self._series.values() if series.count),
             marks=tuple(self._marks),
             processes=tuple(
                 ProcessSeen(p.pid, p.host, p.path, tuple(sorted(p.sides)), p.readings, p.first_time, p.last_time)
