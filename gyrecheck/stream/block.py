@@ -122,7 +122,7 @@ class Block:
 
 def _eight(words: npt.NDArray[np.uint64], ends: Ints, lengths: Ints, out: npt.NDArray[np.uint64]) -> None:
     """Numbers of 1 to 8 digits that end there, all digits of one at once: byte by byte to pairs, to fours, to eight."""
-    np.take(words, ends - 8, out=out, mode="clip")
+    out[:] = words[ends - 8]
     out ^= _ZEROS
     other = ((8 - lengths) << 3).astype(np.uint64)
     out >>= other  # what stands before the number falls out

@@ -26,6 +26,10 @@ _TOKEN = re.compile(
     rf"|(?P<number>{NUMBER.pattern})(?P<percent>\s?%)?"
     r"|(?P<word>[^\W\d_](?:[\w./\-]*\w)?|_\w+)|(?P<sep>[=:])|(?P<of>/)|(?P<stop>[,|;(){}\[\]│┃·•>]|\s-+\s|--+)"
 )
+_AT = re.compile(r"(?<=[a-z])@(?=v?\d)")
+_ASIDE = re.compile(r"(?<=\w) \(([a-z][a-z |]{2,30})\)(?= [-+]?[\d.])")
+_SPEAKERS = frozenset(("trainer", "learner", "optimizer", "optimiser", "opt", "updater", "sampler", "actor", "collector", "sim", "gen", "engine"))
+"""`learner: 54 unrolls learned from` is about what was learned from, not about a count of learners."""
 _VERSION = re.compile(r"(?<![\w.\-/])[vV](\d+)(?![\w.])")
 _STATISTICS = frozenset(
     (
@@ -67,6 +71,10 @@ def prepared(text: str) -> str:
     """The text with wrapped numbers opened (`np.float64(1.25)`) and quotes gone; both plan and numbers are read from this."""
     if "(" in text and ("np." in text or "tensor(" in text or "float" in text or "int" in text):
         text = _WRAPPED.sub(r"\1", text)
+    if "@" in text:
+        text = _AT.sub(" at ", text)  # `trainer@72`
+    if ") " in text:
+        text = _ASIDE.sub(r" \1", text)  # `gap (mean abs) 0.3`
     if "v" in text:
         text = _VERSION.sub(r"\1", text)
     return text.translate(_QUOTES)
@@ -216,6 +224,10 @@ def _key(before: list[str], after: list[str], closed: bool, separated: bool, ope
         return _longest(after, "", config, look, from_left=True) if after else None
     noun = after[0].lower() if after else ""
     if separated:
+        if closed and len(after) > 1 and len(before) == 1 and before[0].lower() in _SPEAKERS:
+            told = _longest(after, "", config, look, from_left=True)
+            if told is not None:
+                return told
         return _longest(before, noun if closed else "", config, look) or (
             _longest(after, "", config, look, from_left=True) if closed else None
         )
