@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 
 from gyrecheck.hook import side
+from gyrecheck.hook.buffers import LOOKS
 
 TYPE_CHECKING = False  # importing `typing` costs more than this package; type checkers know the name
 if TYPE_CHECKING:
@@ -124,6 +125,8 @@ def slow_sample(entry: Entry, args: tuple[object, ...], n: int, look: list[int],
         if exact or n >= entry.thin:
             entry.thin = n + THIN
             runtime.called_from("S", sys._getframe(skip), entry.role)[0] += 1 if exact else THIN
+        if n in LOOKS and entry.role == "env.step":
+            runtime.buffers.look(args, n)
         for word in tuple(runtime.due):
             if word == "log":
                 say("sample_call", n, args)

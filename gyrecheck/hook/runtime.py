@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
+from gyrecheck.hook.buffers import Buffers
 from gyrecheck.hook.events import EventFile
 from gyrecheck.hook.shard import Shard
 from gyrecheck.hook.side import place
@@ -84,6 +85,7 @@ class Runtime:
         self.entries: dict[str, dict[str, Entry]] = {"S": {}, "T": {}}
         self.active: list[Entry] = []
         """Sampling entries that have been called; all others take the slow path at their first call anyway."""
+        self.buffers = Buffers(self)
         self.seen = {"marked": 0, "hooked": 0}
         """Sample calls at the update before, for marked and for hooked updates."""
         self.pid = os.getpid()

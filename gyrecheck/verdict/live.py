@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from gyrecheck.model.finding import Scalar, Severity, State, Table, Topology, Verdict
 from gyrecheck.model.live import HookedRun
 from gyrecheck.rulebook.hook_table import HookTable
+from gyrecheck.verdict.live_buffers import judge_buffers
 from gyrecheck.verdict.live_reach import judge_reach
 from gyrecheck.verdict.live_sides import infer_topology, judge_acting, judge_backwards, judge_coupling, judge_crossings, tables
 from gyrecheck.verdict.live_sync import judge_sync
@@ -42,6 +43,7 @@ def judge_live(run: HookedRun, rules: Rules, table: HookTable) -> LiveJudgement:
     judge_crossings(run, docket)
     judge_acting(run, limits, docket)
     judge_backwards(run, docket)
+    judge_buffers(run, docket)
     judge_reach(run, table.unhooked, docket)
     if coupling := judge_coupling(run, docket):
         sentences.append(coupling)

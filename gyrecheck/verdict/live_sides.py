@@ -132,7 +132,8 @@ def judge_backwards(run: HookedRun, docket: Docket) -> None:
             hint="act under torch.no_grad(), and leave the gradient to the training side",
         )
     holding = {e.pid for e in run.of("optimizer")}
-    for process in run.processes:
+    elsewhere = {p.pid for p in run.processes if p.cells.get("optimizer_steps") or p.calls("T")}
+    for process in run.processes if elsewhere else ():  # with no optimizer anywhere the program may change its weights by hand
         passes = process.cells.get("backward_calls", 0)
         if process.calls("S") and passes and process.pid not in holding and not process.cells.get("optimizer_steps"):
             docket.add(
