@@ -11,7 +11,7 @@ from gyrecheck.model.finding import Finding, Severity
 from gyrecheck.rulebook.record_limits import load_record_limits
 from gyrecheck.verdict.records.question import Case, Question, show
 from gyrecheck.verdict.records.ranges import Ranges
-from gyrecheck.verdict.records.view import Bools, Floats, View
+from gyrecheck.verdict.records.view import Bools, Floats, View, per_row
 
 
 class Scales(Question):
@@ -83,9 +83,24 @@ def _tops(view: View, role: str) -> tuple[Floats, Bools] | None:
     counts = np.asarray(column.counts)
     if counts.max(initial=0) < 3:
         return None
-    row = np.repeat(np.arange(view.rows), counts)
-    flat = np.nan_to_num(np.asarray(column.flat).astype(np.float64))
+    flat = np.asarray(column.flat)
+    if flat.dtype.kind == "f" and not np.isfinite(flat.min() + flat.max()):
+        flat = np.nan_to_num(flat)
+    if counts.min() == counts.max():
+        values = flat.reshape(view.rows, -1)
+        top = np.maximum(values.max(axis=1).astype(np.float64), -values.min(axis=1).astype(np.float64))
+        broken = _broken(values[:, 0])
+        rest = np.flatnonzero(~broken)  # a fraction in its first place says enough of most rows
+        broken[rest] = _broken(values[rest]).any(axis=1)
+        return top, ~broken
+    filled = counts > 0
     top = np.zeros(view.rows)
-    np.maximum.at(top, row, np.abs(flat))
-    broken = np.bincount(row[(flat != np.round(flat)) | (flat < 0)], minlength=view.rows)
-    return top, (broken == 0) & (counts >= 3)
+    top[filled] = np.maximum.reduceat(np.abs(flat.astype(np.float64)), (np.cumsum(counts) - counts)[filled])
+    return top, (per_row(_broken(flat), counts) == 0) & (counts >= 3)
+
+
+def _broken(values: Floats) -> Bools:
+    """Which numbers are below 0 or have a fraction."""
+    if values.dtype.kind == "f":
+        return np.asarray((values != np.floor(values)) | (values < 0))
+    return np.asarray(values < 0)
