@@ -23,7 +23,8 @@ from gyrecheck.screen.hooked import AFTER, HookedLook, HookJudge
 from gyrecheck.screen.places import alive, handoff_rows, size_of
 from gyrecheck.screen.sampled_file import Rows, SampledFile
 from gyrecheck.screen.view import RunState, View
-from gyrecheck.stream.follow import Change, Follower, Lines
+from gyrecheck.stream.follow import Follower
+from gyrecheck.stream.follow_file import Change, Lines
 from gyrecheck.stream.follow_pipe import FollowedPipe
 from gyrecheck.stream.logs import Ask, OpenLog, open_log
 from gyrecheck.stream.open_log import LogFile

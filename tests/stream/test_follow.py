@@ -7,7 +7,8 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gyrecheck.stream.follow import Change, FollowedFile, Follower, Lines
+from gyrecheck.stream.follow import Follower
+from gyrecheck.stream.follow_file import Change, FollowedFile, Lines
 
 
 def text(items) -> bytes:

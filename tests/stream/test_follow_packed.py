@@ -6,7 +6,8 @@ from pathlib import Path
 from gyrecheck.commands.ledger_run import Request, judge_paths
 from gyrecheck.rulebook.codes import load_codes
 from gyrecheck.screen.feed import RunFeed
-from gyrecheck.stream.follow import Change, Follower, Lines
+from gyrecheck.stream.follow import Follower
+from gyrecheck.stream.follow_file import Change, Lines
 
 
 def line(at):

@@ -9,7 +9,8 @@ import time
 
 import pytest
 
-from gyrecheck.stream.follow import Change, FollowedFile, Follower, Lines
+from gyrecheck.stream.follow import Follower
+from gyrecheck.stream.follow_file import Change, FollowedFile, Lines
 
 WRITER = """
 import os, sys, time
