@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from gyrecheck.model.finding import Finding
     from gyrecheck.program.program import Program
     from gyrecheck.rulebook.codes import Sample
-    from gyrecheck.source.collect import Text
+    from gyrecheck.source.texts import Text
 
 
 def command(
@@ -179,8 +179,8 @@ def command(
 
 def _texts(paths: tuple[Path, ...], exclude: tuple[str, ...], stdin_filename: str) -> tuple[tuple[Text, ...], tuple[Unreadable, ...]]:
     from gyrecheck.source.cache import digest
-    from gyrecheck.source.collect import Text, cells_of, read_texts
     from gyrecheck.source.files import SourceFile, find_files
+    from gyrecheck.source.texts import Text, cells_of, read_texts
 
     if str(paths[0]) == "-":
         if len(paths) > 1:
@@ -197,9 +197,9 @@ def prove(sample: Sample) -> tuple[tuple[str, int], ...]:
     from gyrecheck.commands.lint_check import judge_modules
     from gyrecheck.commands.lint_report import with_suppressions
     from gyrecheck.model.facts import Module
-    from gyrecheck.source.collect import Text
     from gyrecheck.source.files import SourceFile
     from gyrecheck.source.read import read_source
+    from gyrecheck.source.texts import Text
 
     name = sample.file or "sample.py"
     data = sample.text.encode()

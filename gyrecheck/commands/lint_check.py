@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gyrecheck.commands.lint_rules import Rules, load_rules
-from gyrecheck.model.facts import Module, Unreadable
 from gyrecheck.model.finding import Finding, Scalar, Severity, Topology, fingerprint
 from gyrecheck.rulebook.codes import Code
 from gyrecheck.rulebook.project_config import ProjectConfig
 from gyrecheck.source.cache import Cache, digest
-from gyrecheck.source.collect import Text, gather
+from gyrecheck.source.texts import Text
 from gyrecheck.source.uncounted import uncounted
 
 if TYPE_CHECKING:
+    from gyrecheck.model.facts import Module, Unreadable
     from gyrecheck.program.program import Program
     from gyrecheck.program.topology import Layout
 
@@ -107,6 +107,8 @@ def _judge_facts(
     timer: Timer,
 ) -> Judged:
     """The result kept for these facts, or an analysis."""
+    from gyrecheck.source.collect import gather
+
     facts = gather(texts, cache, jobs)
     timer.mark("facts")
     data = {t.file.shown: t.data for t in texts}

@@ -12,7 +12,7 @@ import typer
 from gyrecheck.model.errors import GyreError
 from gyrecheck.model.finding import Finding
 from gyrecheck.source.baseline import Entry, baseline_text, compare, entries_of, read_baseline
-from gyrecheck.source.collect import Text
+from gyrecheck.source.texts import Text
 
 Old = Callable[[tuple[Text, ...]], tuple[Finding, ...]]
 """From the texts of an old tree to its findings, suppressed ones marked."""
@@ -102,8 +102,8 @@ def accepted(
 def _texts(files: dict[str, bytes], within: dict[Path, str], exclude: tuple[str, ...]) -> tuple[Text, ...]:
     """The old files as if they lay where the checked ones do, under the names the check shows; what it leaves out is left out."""
     from gyrecheck.source.cache import digest
-    from gyrecheck.source.collect import cells_of
     from gyrecheck.source.files import SourceFile, is_left_out, shown_path
+    from gyrecheck.source.texts import cells_of
 
     here = Path.cwd()
     texts = {}

@@ -13,7 +13,7 @@ from gyrecheck.model.errors import GyreError
 from gyrecheck.model.finding import Finding
 from gyrecheck.model.fix import Fix
 from gyrecheck.rulebook.fix_forms import load_fix_forms
-from gyrecheck.source.collect import Text
+from gyrecheck.source.texts import Text
 
 if TYPE_CHECKING:
     from gyrecheck.commands.lint_check import Judged

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from typing import TYPE_CHECKING
 
 from gyrecheck.commands.lint_check import Judged, Timer, unparsable
 from gyrecheck.commands.lint_compare import Accepted
 from gyrecheck.commands.lint_fix import Mender
-from gyrecheck.model.facts import Unreadable
 from gyrecheck.model.finding import Confidence, Finding, Report, Scalar, Severity, Table, Topology
 from gyrecheck.rulebook.codes import Code, select_codes
 from gyrecheck.rulebook.project_config import ProjectConfig, fits
-from gyrecheck.source.collect import Text
+from gyrecheck.source.texts import Text
+
+if TYPE_CHECKING:
+    from gyrecheck.model.facts import Unreadable
 
 _MARKER = b"gyre:"
 

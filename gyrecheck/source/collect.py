@@ -8,54 +8,15 @@ from dataclasses import dataclass
 
 import msgspec
 
-from gyrecheck.model.errors import GyreError
 from gyrecheck.model.facts import Module, Unreadable
 from gyrecheck.source.cache import Cache, digest
 from gyrecheck.source.fact_store import FactStore, Row, module_of, row_of
-from gyrecheck.source.files import SourceFile
+from gyrecheck.source.texts import Text
 from gyrecheck.source.uncounted import uncounted
 
 _PAYS = 3_000_000
 """Bytes to parse above which a second process is worth its start."""
 _CHUNK = 40
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """One file as it was read: bytes (of the joined cells for a notebook), their hash, and the file's own bytes."""
-
-    file: SourceFile
-    data: bytes
-    content: str
-    raw: bytes
-
-
-def read_texts(files: tuple[SourceFile, ...]) -> tuple[tuple[Text, ...], tuple[Unreadable, ...]]:
-    """The bytes of every file; those that cannot be read are named."""
-    texts: list[Text] = []
-    failed: list[Unreadable] = []
-    for file in files:
-        try:
-            raw = file.path.read_bytes()
-            data = cells_of(raw) if file.shown.endswith(".ipynb") else raw
-        except OSError as error:  # noqa: PERF203 - one bad file must not hide the others
-            failed.append(Unreadable(file.shown, 0, 0, f"cannot be read: {error.strerror or error}"))
-        except GyreError as error:
-            failed.append(Unreadable(file.shown, 1, 1, error.message))
-        else:
-            texts.append(Text(file, data, digest(data), raw))
-    return tuple(texts), tuple(failed)
-
-
-def cells_of(data: bytes) -> bytes:
-    """The Python of a notebook.
-
-    Raises:
-        GyreError: it is none.
-    """
-    from gyrecheck.source.notebooks import read_notebook
-
-    return read_notebook(data).source
 
 
 @dataclass(slots=True)

@@ -17,8 +17,8 @@ from gyrecheck.model.finding import Topology
 from gyrecheck.rulebook.project_config import Entrypoints, ProjectConfig
 from gyrecheck.source import cache as kept
 from gyrecheck.source.cache import Cache, digest
-from gyrecheck.source.collect import Text
 from gyrecheck.source.files import SourceFile
+from gyrecheck.source.texts import Text
 
 TREE = {
     "lib/__init__.py": "",

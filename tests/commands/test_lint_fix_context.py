@@ -7,10 +7,11 @@ from gyrecheck.commands.lint_fix import context_of
 from gyrecheck.model.finding import Finding, Severity
 from gyrecheck.program.program import Program
 from gyrecheck.source.cache import Cache, digest
-from gyrecheck.source.collect import Text, collect
+from gyrecheck.source.collect import collect
 from gyrecheck.source.edits import plan_fixes
 from gyrecheck.source.files import SourceFile
 from gyrecheck.source.text_edit import apply_fixes
+from gyrecheck.source.texts import Text
 
 FILES = {
     "pkg/__init__.py": "from .api import make\n",

@@ -9,10 +9,11 @@ import pytest
 from gyrecheck.model.errors import GyreError
 from gyrecheck.model.facts import Module
 from gyrecheck.source.cache import Cache, digest
-from gyrecheck.source.collect import collect, gather, read_texts
+from gyrecheck.source.collect import collect, gather
 from gyrecheck.source.fact_store import FactStore, Row, module_of, row_of
 from gyrecheck.source.files import find_files
 from gyrecheck.source.read import read_source
+from gyrecheck.source.texts import read_texts
 
 TEXT = b"def f(env):\n    obs, reward, done, info = env.step(1)\n    return [obs for obs in reward if done]\n"
 
