@@ -173,13 +173,13 @@ def update_per_sample() -> Seams:
 # How weights travel back.
 
 
-@fault("ledger: GYR403 frozen-policy-version; run: GYR420 sync-not-reaching-sampler")
+@fault("ledger, run: GYR403 frozen-policy-version, in one process GYR420 sync-not-reaching-sampler too")
 def weights_never_published() -> Seams:
     """The trainer counts versions up and hands none back: all it gets is soon too old."""
     return replace(HEALTHY, publishes=False)
 
 
-@fault("ledger: GYR406 no-weight-sync; run: GYR420 sync-not-reaching-sampler")
+@fault("ledger, run: GYR406 no-weight-sync, in one process GYR420 sync-not-reaching-sampler too")
 def weights_not_loaded() -> Seams:
     """The trainer publishes and the sampler never loads: all it writes is soon too old."""
     return replace(HEALTHY, loaded=lambda _weights: None)

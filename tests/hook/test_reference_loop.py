@@ -39,6 +39,8 @@ SEEN = {
 """Found when both sides take turns in one process, and when they run side by side."""
 TWO = {"backward-in-sampling": "GYR101", "update-per-sample": "GYR501"}
 """In one process either is what a synchronous loop does; with a sampler of its own it is the fault."""
+BESIDE = SEEN | TWO | {"weights-never-published": "GYR403", "weights-not-loaded": "GYR406"}
+"""Found in two programs: the weights of two processes are compared only where one of them acts with what the other trains."""
 HIDDEN = {"done-merged", "reward-in-loss", "scheduler-per-sample"}
 """Nothing that a running process does tells these from a choice of its author: `lint` and `handoff` see them."""
 ENDS_WITH = {"missing-field": 1, "shape-jump": 1}
@@ -64,7 +66,7 @@ def in_turns(fault: str, folder: Path) -> tuple[int, Report]:
 def test_every_fault_has_its_place():
     """The three tables together name every fault that the loop knows, each once, and `--list-faults` names the code that a run shows."""
     assert sorted([*SEEN, *TWO, *HIDDEN]) == sorted(FAULTS)
-    for fault, code in (SEEN | TWO).items():
+    for fault, code in [*SEEN.items(), *BESIDE.items()]:
         said = next(part for part in FAULTS[fault].seen_by.split("; ") if "run" in part.partition(":")[0].replace(",", " ").split())
         assert code in said, fault
     assert not any("run" in FAULTS[fault].seen_by.partition(":")[0] for fault in HIDDEN)
@@ -107,12 +109,12 @@ def test_two_programs_started_as_a_user_would(fault, tmp_path):
         cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     found = json.loads(report.read_text())
-    codes = {v["code"] for v in found["verdicts"] if v["state"] == "broken" and v["severity"] != "note"}
+    shown = [v for v in found["verdicts"] if v["state"] == "broken"]
     assert done.returncode == found["statistics"]["program_exit"]
-    if fault in SEEN | TWO:
-        assert (SEEN | TWO)[fault] in codes
+    if fault in BESIDE:  # zeros for log-probabilities may be drift where ages are not 0: there they are a note
+        assert BESIDE[fault] in {v["code"] for v in shown}
     else:
-        assert codes == set()
+        assert [v["message"] for v in shown if v["severity"] != "note"] == []
         assert done.returncode == 0
         assert found["statistics"]["sample_calls"] > 0
         assert found["statistics"]["optimizer_steps"] > 0
