@@ -10,6 +10,8 @@ from gyrecheck.stream.block import Ints
 LONGEST = 6
 """Bytes of a part up to which comparing every place at once is the cheapest search; longer ones are searched one hit after another."""
 
+RARE = 1 << 11
+"""Bytes a line with a single byte of interest, from which on jumping from hit to hit beats comparing every place."""
 PIECE = 1 << 16
 
 
@@ -20,11 +22,13 @@ def lines_with(block: bytes, parts: tuple[bytes, ...]) -> tuple[bytes, Ints, Int
     """
     codes = np.frombuffer(block, np.uint8)
     ends = np.flatnonzero(codes == 10)
-    hits = _marked(codes, [part for part in parts if len(part) <= LONGEST])
-    lines = np.unique(np.searchsorted(ends, hits))
-    long = [part for part in parts if len(part) > LONGEST]
-    if long:
-        lines = np.union1d(lines, np.searchsorted(ends, np.array(_searched(block, long), np.int64)))
+    compared: list[bytes] = []
+    hits: list[int] = []
+    for part in parts:
+        if 1 < len(part) <= LONGEST or not _searched(block, part, hits, len(block) // RARE if len(part) == 1 else len(block)):
+            compared.append(part)
+    places = np.concatenate((_marked(codes, compared), np.array(hits, np.int64))) if hits else _marked(codes, compared)
+    lines = np.unique(np.searchsorted(ends, places))
     starts = np.where(lines > 0, ends[lines - 1] + 1, 0)
     text = b"".join([block[start:end] for start, end in zip(starts.tolist(), (ends[lines] + 1).tolist(), strict=True)])
     return text, lines, starts, len(ends)
@@ -51,13 +55,14 @@ def _marked(codes: npt.NDArray[np.uint8], parts: list[bytes]) -> Ints:
     return np.concatenate(found) if found else np.empty(0, np.int64)
 
 
-def _searched(block: bytes, parts: list[bytes]) -> list[int]:
-    """One place in each line that holds a part."""
-    found = []
-    for part in parts:
-        at = block.find(part)
-        while at >= 0:
-            found.append(at)
-            end = block.find(b"\n", at)
-            at = block.find(part, end) if end >= 0 else -1
-    return found
+def _searched(block: bytes, part: bytes, hits: list[int], most: int) -> bool:
+    """Add one place in each line that holds the part; False where more than `most` lines do."""
+    at = block.find(part)
+    while at >= 0:
+        hits.append(at)
+        most -= 1
+        if most < 0:
+            return False
+        end = block.find(b"\n", at)
+        at = block.find(part, end) if end >= 0 else -1
+    return True

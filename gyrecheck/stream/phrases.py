@@ -28,7 +28,9 @@ _TOKEN = re.compile(
 )
 _AT = re.compile(r"(?<=[a-z])@(?=v?\d)")
 _ASIDE = re.compile(r"(?<=\w) \(([a-z][a-z |]{2,30})\)(?= [-+]?[\d.])")
-_SPEAKERS = frozenset(("trainer", "learner", "optimizer", "optimiser", "opt", "updater", "sampler", "actor", "collector", "sim", "gen", "engine"))
+_SPEAKERS = frozenset(
+    ("trainer", "learner", "optimizer", "optimiser", "opt", "updater", "sampler", "actor", "collector", "sim", "gen", "engine")
+)
 """`learner: 54 unrolls learned from` is about what was learned from, not about a count of learners."""
 _VERSION = re.compile(r"(?<![\w.\-/])[vV](\d+)(?![\w.])")
 _STATISTICS = frozenset(
