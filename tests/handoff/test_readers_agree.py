@@ -20,8 +20,11 @@ from hypothesis.extra import numpy as hnp
 from pyarrow import feather, parquet
 from safetensors.numpy import save_file
 
+from gyrecheck.commands.handoff_check import check_report
 from gyrecheck.handoff.open import open_records
 from gyrecheck.handoff.profile import profile
+from gyrecheck.handoff.readers import arrays as readers_arrays
+from gyrecheck.handoff.readers import jsonl
 from gyrecheck.model.fields import FieldSeen
 
 Arrays = dict[str, np.ndarray]
@@ -138,6 +141,83 @@ def test_every_reader_gives_one_profile(tmp_path: Path, arrays: Arrays) -> None:
         write(path, arrays)
         agree(path, wanted)
         path.unlink()
+
+
+@st.composite
+def faulty(draw: st.DrawFn) -> Arrays:
+    """Steps of three episodes with none to three faults in them."""
+    chance = np.random.default_rng(draw(st.integers(0, 1000)))
+    size, length = 24, 8
+    obs = chance.normal(size=(size + 1, 2)).round(3)
+    last = np.arange(size) % length == length - 1
+    made = {
+        "episode_id": np.arange(size) // length,
+        "step": np.arange(size) % length,
+        "obs": obs[:-1].copy(),
+        "next_obs": obs[1:].copy(),
+        "action": chance.integers(0, 4, size),
+        "reward": chance.normal(size=size).round(3),
+        "terminated": last.copy(),
+        "truncated": np.zeros(size, np.bool_),
+        "logprob": -chance.uniform(0.1, 2, size).round(3),
+        "policy_version": np.arange(size) // length,
+    }
+    made["next_obs"][last] = chance.normal(size=(3, 2)).round(3)
+    at = draw(st.integers(1, size - 2))
+    faults = {
+        "nan": lambda: made["reward"].__setitem__(at, np.nan),
+        "positive": lambda: made["logprob"].__setitem__(at, 0.5),
+        "late": lambda: made.__setitem__("terminated", np.roll(last, 1)),
+        "repeat": lambda: made["step"].__setitem__(at, made["step"][at - 1]),
+        "chain": lambda: made["next_obs"].__setitem__(at, 9.0),
+        "leak": lambda: made["next_obs"].__setitem__(slice(length - 1, size - 1, length), made["obs"][length::length]),
+        "placeholder": lambda: made["action"].__setitem__(at, -1),
+        "zero": lambda: made["logprob"].fill(0.0),
+        "version": lambda: made["policy_version"].__setitem__(at, -1),
+    }
+    for name in draw(st.lists(st.sampled_from(sorted(faults)), max_size=3, unique=True)):
+        faults[name]()
+    return made
+
+
+def found(path: Path) -> list[tuple[Any, ...]]:
+    report, _ = check_report([path], {})
+    return sorted((f.code, f.severity.value, f.field, f.records, f.message, f.share) for f in report.findings)
+
+
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(arrays=faulty())
+def test_every_reader_gives_one_judgement(tmp_path: Path, arrays: Arrays) -> None:
+    """Whatever the file type, the findings in the same steps are the same, word for word."""
+    first = tmp_path / "first.jsonl"
+    write_jsonl(first, arrays)
+    wanted = found(first)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jsonl._Fast, "read", lambda *_: None)
+        assert found(first) == wanted
+    for name, write in WRITERS.items():
+        path = tmp_path / name
+        write(path, arrays)
+        assert found(path) == wanted, name
+        path.unlink()
+
+
+def test_the_cut_into_batches_changes_no_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Faults on both sides of a batch's end are found as in one batch."""
+    size = 60
+    obs = np.arange(2.0 * (size + 1)).reshape(-1, 2)
+    arrays = {
+        "episode_id": np.arange(size) // 20, "step": np.arange(size) % 20, "obs": obs[:-1], "next_obs": obs[1:].copy(),
+        "action": np.arange(size) % 3, "reward": np.arange(size) / 7, "terminated": np.arange(size) % 20 == 18,
+        "logprob": -0.1 - np.arange(size) / 100,
+    }  # fmt: skip
+    arrays["step"][31] = 10
+    np.savez(tmp_path / "a.npz", **arrays)
+    whole = found(tmp_path / "a.npz")
+    assert {"GYR310", "GYR328"} <= {code for code, *_ in whole}
+    for block in (90 * 7, 90 * 10, 90 * 19):
+        monkeypatch.setattr(readers_arrays, "BLOCK", block)
+        assert found(tmp_path / "a.npz") == whole, block
 
 
 def test_compressed_lines_are_the_lines(tmp_path: Path) -> None:
