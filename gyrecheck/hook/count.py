@@ -42,16 +42,16 @@ def build(_g_fn, _g_cell, _g_look, _g_slow, _g_entry, _g_inside, _g_nested):
 _OUTERMOST = """
 def build(_g_fn, _g_cell, _g_look, _g_slow, _g_entry, _g_inside, _g_nested):
     def counted({parameters}):
-        if _g_inside[0] and _g_nested():
+        if _g_inside.n and _g_nested():
             return _g_fn({call})
         _g_cell[0] = _g_n = _g_cell[0] + 1
         if _g_n >= _g_look[0]:
             _g_slow(_g_entry, ({arguments}), _g_n, _g_look)
-        _g_inside[0] += 1
+        _g_inside.n += 1
         try:
             return _g_fn({call})
         finally:
-            _g_inside[0] -= 1
+            _g_inside.n -= 1
     return counted
 """
 _BUILT: dict[tuple[str, str, bool], CodeType] = {}
@@ -148,7 +148,7 @@ def sample_under_update(runtime: Runtime, label: str) -> None:
 
 def update_under_sample(runtime: Runtime, label: str, skip: int = 3) -> None:
     """Record an update that a sample call reaches."""
-    under = side.find_under(runtime.sampling_codes, skip) if runtime.inside[0] or runtime.marked else None
+    under = side.find_under(runtime.sampling_codes, skip) if runtime.inside.n or runtime.marked else None
     if under is not None or side.OPEN.get() == side.SAMPLING:
         runtime.events.write("crossing", inner="training", entry=label, path=side.path_to(under, skip, runtime.libraries))
 

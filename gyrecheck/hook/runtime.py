@@ -47,8 +47,13 @@ class Entry:
         return (entry_again, self.name)
 
 
-class Inside(list[int]):
+class Inside:
     """How many counted env steps are open now, in whatever thread: only then a step may lie within another one."""
+
+    __slots__ = ("n",)
+
+    def __init__(self) -> None:
+        self.n = 0
 
     def __reduce__(self) -> tuple[object, ...]:
         """The count of the process that unpickles it."""
@@ -72,7 +77,7 @@ class Runtime:
         """`id` of the code objects of counted sampling functions: comparing identities is cheap, hashing code is not."""
         self.step_codes: set[int] = set()
         """The same for env steps and their wrappers only."""
-        self.inside = Inside([0])
+        self.inside = Inside()
         self.marked = False
         """Whether sampling functions are counted that do not say when they are open: then the stack is walked at each update."""
         self.places: dict[tuple[str, int, int, str], tuple[Cell, CodeType]] = {}

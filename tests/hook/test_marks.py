@@ -201,7 +201,7 @@ def test_a_step_within_a_step_counts_once(counted):
     with pytest.raises(TypeError):
         env.step("x")
     assert counted().calls("S") == 6
-    assert runtimes.current().inside == [0]
+    assert runtimes.current().inside.n == 0
 
 
 def test_a_step_that_waits_hides_no_other_thread(counted):
