@@ -22,11 +22,11 @@ def lines_with(block: bytes, parts: tuple[bytes, ...]) -> tuple[bytes, Ints, Int
     """
     codes = np.frombuffer(block, np.uint8)
     ends = np.flatnonzero(codes == 10)
-    compared: list[bytes] = []
     hits: list[int] = []
-    for part in parts:
-        if 1 < len(part) <= LONGEST or not _searched(block, part, hits, len(block) // RARE if len(part) == 1 else len(block)):
-            compared.append(part)
+    compared = [
+        part for part in parts
+        if 1 < len(part) <= LONGEST or not _searched(block, part, hits, len(block) // RARE if len(part) == 1 else len(block))
+    ]  # fmt: skip
     places = np.concatenate((_marked(codes, compared), np.array(hits, np.int64))) if hits else _marked(codes, compared)
     lines = np.unique(np.searchsorted(ends, places))
     starts = np.where(lines > 0, ends[lines - 1] + 1, 0)
