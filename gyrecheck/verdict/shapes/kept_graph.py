@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gyrecheck.model.facts import Atoms, Bind, Function
+from gyrecheck.model.facts import Atoms, Bind, Call, Function
 from gyrecheck.model.finding import Severity
 from gyrecheck.program.flow import prefixes, reach
 from gyrecheck.program.program import Program, readable
@@ -171,13 +171,21 @@ def _retained(program: Program, number: int) -> Iterator[Suspect]:
         if not _retains(call.keywords):
             continue
         later = [c for i, c in backs if i != at and c.order > call.order]
-        if later or program.loop_of(number, call.block) < 0:
+        if later or program.loop_of(number, call.block) < 0 or _made_before(program, number, call):
             continue
         yield at_call(
             program, number, at, "GYR215", f"`{readable(call)}` keeps its graph although no other backward pass follows: something from "
                 "before this update is still in it",
             hint="leave retain_graph out, and detach what was made before this update", side="training", at_most=Severity.NOTE,
         )  # fmt: skip
+
+
+def _made_before(program: Program, number: int, call: Call) -> bool:
+    """What is differentiated was made outside the loop: every turn goes back through the same graph."""
+    fact = program.tree.functions[number].fact
+    loop = program.loop_of(number, call.block)
+    paths = {a for a in call.args[0] if isinstance(a, str)} if call.args else {call.name.rpartition(".")[0]}
+    return bool(paths) and not any(b.target in paths and program.within(number, b.block, loop) for b in fact.binds)
 
 
 def _retains(keywords: tuple[tuple[str, Atoms], ...]) -> bool:
