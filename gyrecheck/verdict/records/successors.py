@@ -160,11 +160,11 @@ class StuckObservation(Question):
 
     def __init__(self) -> None:
         self.stuck: dict[int, list[float]] = {}
-        self.first: dict[int, Floats] = {}
+        self.first: dict[int, int] = {}
+        """Of each episode the hash of its first observation: an array of its own for each would pin the memory between them."""
         self.length: dict[int, int] = {}
         self.still: dict[int, bool] = {}
         self.where: dict[int, Ranges] = {}
-        self.last: dict[int, Floats] = {}
 
     def feed(self, view: View) -> None:
         """Read one batch."""
@@ -182,9 +182,9 @@ class StuckObservation(Question):
             code = int(steps.episode[start])
             still = bool(changes[end] == changes[start])
             if code in self.first:
-                still &= self.still[code] and bool((steps.obs[start] == self.first[code]).all())
+                still &= self.still[code] and _hash(steps.obs[start]) == self.first[code]
             else:
-                self.first[code] = steps.obs[start].copy()  # a view would keep its whole batch
+                self.first[code] = _hash(steps.obs[start])
             self.still[code] = still
             self.length[code] = self.length.get(code, 0) + end - start
             if still:
@@ -196,7 +196,7 @@ class StuckObservation(Question):
         """Said when every episode of some length stands still, and they differ from each other."""
         long = [code for code, length in self.length.items() if length >= 3]
         stuck = [code for code in long if self.still[code]]
-        if len(long) < 2 or len(stuck) < len(long) * 0.9 or len({tuple(self.first[c].tolist()) for c in stuck}) < 2:
+        if len(long) < 2 or len(stuck) < len(long) * 0.9 or len({self.first[c] for c in stuck}) < 2:
             return
         where = Ranges()
         for code in stuck:
@@ -227,6 +227,11 @@ def _equal(a: Floats, b: Floats) -> Bools:
         scale = np.minimum(np.maximum(np.abs(one), np.abs(two)), 1.0)
         same[rest] = (np.abs(one - two) <= 1e-6 + 1e-4 * scale).all(axis=1)
     return same
+
+
+def _hash(row: Floats) -> int:
+    """Equal for equal observations; 0 and -0 are equal."""
+    return hash((row + 0).tobytes())
 
 
 def _same(a: Floats, b: Floats) -> Bools:
