@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gyrecheck.program.program import ACTING, Program, readable
+from gyrecheck.model.facts import Call
+from gyrecheck.program.program import ACTING, Program, readable, roots
 from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes.handler_end import under
 from gyrecheck.verdict.shapes.suspect import Suspect, at_call
@@ -66,7 +67,7 @@ def _unfinished(program: Program, number: int) -> Iterator[Suspect]:
         if call.name.rpartition(".")[2] != "wait" or not any(k == "timeout" and v != ("=None",) for k, v in call.keywords):
             continue
         rest = next((b.target for b in fact.binds if at in b.value and b.form == "1/2"), "")
-        if not rest or not _samples(program, number) or "evaluation" in program.region(number):
+        if not rest or not _samples(program, number) or "evaluation" in program.region(number) or _waits_again(program, number, call):
             continue
         later = [c for c in fact.calls if c.order > call.order]
         told = any(rest in arg for c in later for arg in (*c.args, *(v for _, v in c.keywords)))
@@ -80,6 +81,15 @@ def _unfinished(program: Program, number: int) -> Iterator[Suspect]:
             evidence=(*(program.place(number, c.line, f"only these go on: {readable(c)}", "because", c.column + 1) for c in later if c.name.endswith(".result")),),
             hint="count what did not finish, and hand its prompts out again or drop the whole group", side="sampling", key=rest,
         )  # fmt: skip
+
+
+def _waits_again(program: Program, number: int, call: Call) -> bool:
+    """The next turn of the loop waits for the same tasks: nothing in it puts others in their place."""
+    loop = program.loop_of(number, call.block)
+    fact = program.tree.functions[number].fact
+    awaited = set(roots(call.args[0])) if call.args else set()
+    changed = {root for b in fact.binds if program.within(number, b.block, loop) for root in roots((b.target,))}
+    return loop >= 0 and bool(awaited) and not awaited & changed
 
 
 def _samples(program: Program, number: int) -> bool:

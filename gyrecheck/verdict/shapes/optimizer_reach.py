@@ -92,7 +92,7 @@ def _twice(program: Program, given: dict[tuple[int, int], tuple[str, ...]]) -> I
             for n in program.doing(STEP)
             if all(any(c.name == f"{name}.step" for c in program.tree.functions[n].fact.calls) for name in names)
         ]
-        if not all(names) or not stepped:
+        if not all(names) or names[0] == names[1] or not stepped:  # one name: an alternative, or a new one in its place
             continue
         first = program.call(number, earlier)
         yield at_call(
