@@ -58,6 +58,8 @@ class Updates:
         self.states: dict[int, OptimizerState] = {}
         """By identity of the optimizer: a dictionary of weak keys costs a step more than all else here."""
         self.schedules: weakref.WeakKeyDictionary[Any, list[int]] = weakref.WeakKeyDictionary()
+        self.made_schedules: list[tuple[str, list[int], Any]] = []
+        """The newest by class, counts and reference: their totals outlive the function that held them."""
         self.steps = 0
         """Steps of all optimizers of this process: the policy version as the hook counts it."""
         self.backwards = self.sampled_backwards = 0
@@ -177,7 +179,12 @@ class Updates:
 
     def scheduled(self, scheduler: Any, horizons: dict[str, str]) -> None:
         """A schedule has advanced by one."""
-        counts = self.schedules.setdefault(scheduler, [-1, self.runtime.samples, self.steps, 0, 0])  # its construction makes the first call
+        counts = self.schedules.get(scheduler)
+        if counts is None:
+            counts = self.schedules[scheduler] = [-1, self.runtime.samples, self.steps, 0, 0]  # its construction makes the first call
+            gone = weakref.ref(scheduler, lambda _: counts.extend((self.runtime.samples, self.steps)))
+            self.made_schedules.append((type(scheduler).__name__, counts, gone))
+            del self.made_schedules[:-FIRST]
         counts[0] += 1
         self.runtime.cells["scheduler_calls"][0] += counts[0] > 0
         name = type(scheduler).__name__
@@ -197,15 +204,15 @@ class Updates:
 
     def summary(self) -> None:
         """At the end of the process: the totals that the events before could only give up to a power of two."""
-        for _, state in self.alive():
+        for state in tuple(self.states.values()):  # also of optimizers that a function held which has returned
             self.runtime.events.write(
                 "totals", i=state.number, cls=state.kind, steps=state.steps, looked=state.looked, zero_rate=state.zero_rate,
                 backwards=self.backwards, **{f"n_{key}": value for key, value in state.counts.items()},
             )  # fmt: skip
-        for scheduler, counts in tuple(self.schedules.items()):
+        for name, counts, _ in self.made_schedules:
+            samples, steps = counts[5:7] or (self.runtime.samples, self.steps)  # when it was last there
             self.runtime.events.write(
-                "schedule", cls=type(scheduler).__name__, n=counts[0], samples=self.runtime.samples - counts[1],
-                steps=self.steps - counts[2], horizon=counts[4], last=True,
+                "schedule", cls=name, n=counts[0], samples=samples - counts[1], steps=steps - counts[2], horizon=counts[4], last=True,
             )  # fmt: skip
 
     def _state(self, optimizer: Any) -> OptimizerState:
