@@ -25,7 +25,6 @@ _PAIR = re.compile(
 _WORDS = re.compile(rb"[a-z]+")
 _FIGURES = b"0123456789"
 _CELLS = re.compile(r"\s*[|│┃,\t]\s*|\s{2,}")
-_CROSS = re.compile(r"(\d+)[xX]")
 _PLANS = 20000
 _NO_LINE = LineRule("")
 
@@ -178,20 +177,14 @@ class FormatReader:
             line = boxed(line)
         elif (rows := self._table(line)) is not None:
             return rows
-        shape = line.translate(NO_DIGITS)
-        if "x" in line or "X" in line:  # `0x10` is one number, `1x10` is two
-            shape += "".join("h" if left == "0" else "x" for left in _CROSS.findall(line))
+        figures = numbers(line)
+        shape = "\0".join(NUMBER.split(line)).translate(NO_DIGITS)  # where the numbers stand is part of it
         found = self._plans.get(shape)
         if found is None:
             if len(self._plans) > _PLANS:
                 self._plans.clear()
             found = self._plans[shape] = plan(line, self.look)
-        if not found:
-            return []
-        figures = numbers(line)
-        if found[-1][0] >= len(figures):  # another number form than the line the plan was made from
-            found = plan(line, self.look)
-        return [(key, figures[at] * factor) for at, key, factor in found if key.name not in taken and at < len(figures)]
+        return [(key, figures[at] * factor) for at, key, factor in found if key.name not in taken]
 
     def look(self, name: str, noun: str, config: bool) -> Key | None:
         """A generic name, with the user's mapping and the format's own keys before the alias table."""

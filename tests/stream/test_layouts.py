@@ -168,6 +168,17 @@ def test_few_lines_are_found_as_when_all_are_looked_at() -> None:
         assert repr(sorted(tally.snapshot().series, key=repr)) == repr(sorted(expected.series, key=repr))
 
 
+@pytest.mark.parametrize(
+    ("first", "line"),
+    [(b"sampled=4 taken=", b"sampled= taken=4"), (b"taken=1,024 left=5", b"taken=1,02 left=5"), (b"taken=4 left=", b"taken=4 left=3")],
+)
+def test_a_plan_is_for_its_own_numbers(first: bytes, line: bytes) -> None:
+    """What a line says does not depend on an earlier line with the same letters and its numbers elsewhere."""
+    reader = FormatReader(None)
+    reader.read(first)
+    assert reader.read(line) == FormatReader(None).read(line)
+
+
 def test_every_anchor_is_covered() -> None:
     """Whatever the log, each anchor holds one of the parts that are searched."""
     for form in list(load_formats().values())[::5]:
