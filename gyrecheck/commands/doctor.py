@@ -129,8 +129,10 @@ def _processes(run: HookedRun) -> tuple[list[str], Docket]:
         pids = ", ".join(map(str, idle[:8]))
         lines.append(f"process    {len(idle)} more reached by the hook, with no library it knows and nothing marked: pid {pids}")
     for event in run.of("hooked"):
-        fired, lacking = len(event.words("fired")), len(event.words("lacking"))
-        lines.append(f"hooks      pid {event.pid}: {event.text('module')} {event.text('version')}: {fired} fired, {lacking} absent")
+        fired, lacking = event.words("fired"), event.words("lacking")
+        absent = f"; {len(lacking)} absent: {', '.join(lacking)}" if lacking else ""
+        what = f"{event.text('module')} {event.text('version')}: {len(fired)} fired: {', '.join(fired) or 'none'}{absent}"
+        lines.append(f"hooks      pid {event.pid}: {what}")
     docket = Docket(Rules(load_codes(), load_thresholds()))
     judge_reach(run, load_hook_table().unhooked, docket)
     if not run.reached:

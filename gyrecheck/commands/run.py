@@ -148,7 +148,9 @@ def _judged(
     if not run.reached:
         not_judged.append("the hook was not started in any process (python -I, -S or -E, or no Python program): calls were not counted")
     elif not run.processes:
-        not_judged.append("no process loaded a library that the hook knows, and nothing was marked: there are no counts of calls")
+        not_judged.append(
+            "no process loaded a library that the hook knows, and nothing was marked: there are no counts of calls; mark the two sides with gyrecheck.hook.sampling and gyrecheck.hook.training"
+        )
     heading = (f"Program ended with {code} after {time.time() - started:.0f} s", *made.heading)
     return dataclasses.replace(made, heading=heading, not_judged=tuple(not_judged), statistics={**made.statistics, "program_exit": code})
 

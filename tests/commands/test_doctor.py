@@ -44,6 +44,20 @@ def test_the_processes_of_a_run_are_named(tmp_path):
     assert "1 more reached by the hook" in done.stdout
 
 
+def test_hooks_that_fired_and_libraries_out_of_reach_are_named(tmp_path):
+    """Of a library that lacks a name of ours: what fired, what is absent; a library that nothing hooks is a note with its reason."""
+    lib = tmp_path / "lib"
+    lib.mkdir()
+    (lib / "gymnasium.py").write_text("__version__ = '0.9'\n\n\nclass Env:\n    pass\n")
+    (lib / "jax.py").write_text("")
+    (tmp_path / "train.py").write_text("import sys\nsys.path.insert(0, 'lib')\nimport gymnasium, jax\n")
+    assert gyrecheck("run", "--record", "run", "--", sys.executable, "train.py", cwd=tmp_path).returncode == 0
+    done = gyrecheck("doctor", "run", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "gymnasium 0.9: 1 fired: Env; 1 absent: vector.VectorEnv" in done.stdout
+    assert "jax was loaded and is not hooked" in done.stdout
+
+
 @pytest.mark.parametrize(("folder", "says"), [("nowhere", "no such folder"), (".", "nothing that the hook wrote")])
 def test_a_folder_without_a_run_is_refused(tmp_path, folder, says):
     """Exit 2, one sentence, and how to record one."""
