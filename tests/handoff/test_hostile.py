@@ -183,3 +183,13 @@ def test_a_number_beyond_every_type_is_an_infinity(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"reward": ' + "9" * 400 + "}\n")
     (batch,) = open_records([tmp_path / "a.jsonl"])
     assert np.isinf(np.asarray(batch.columns["reward"].flat)).all()
+
+
+def test_a_flipped_bit_in_a_stored_array_is_said(tmp_path: Path) -> None:
+    """An uncompressed array whose bytes do not fit its checksum is damaged, though its shape and size are right."""
+    path = tmp_path / "a.npz"
+    np.savez(path, reward=np.arange(50.0))
+    data = bytearray(path.read_bytes())
+    data[300] ^= 1
+    path.write_bytes(data)
+    assert "checksum" in complaint(path)
