@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gyrecheck.model.finding import Severity
-from gyrecheck.program.program import Program
+from gyrecheck.program.program import ACTING, Program
 from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes.handler_end import under
 from gyrecheck.verdict.shapes.steps import BACK
@@ -26,8 +26,10 @@ def early_stop(program: Program, _layout: Layout) -> Iterator[Suspect]:
             ):
                 continue
             inner, outer = loops[0], loops[1]
-            if not any(under(fact, program.call(number, at).block, inner) for at, _ in program.own(number, BACK)):
-                continue
+            if not any(program.loop_of(number, program.call(number, at).block) == inner for at, _ in program.own(number, BACK)):
+                continue  # the loop that is left holds a loop over the parts: it is the passes themselves
+            if any(under(fact, program.call(number, at).block, outer) for at, _ in program.own(number, *ACTING)):
+                continue  # the next turn of the outer loop has a new batch
             flagged = any(under(fact, b.block, leave.block) for b in fact.binds)
             out = [
                 e
