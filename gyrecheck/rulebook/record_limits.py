@@ -24,6 +24,7 @@ class RecordLimits:
     large_fall: float = 3.0
     group_rounding: float = 2e-3
     mixed_groups: float = 0.4
+    frozen_steps: int = 5
     raw_scale: float = 8.0
     scaled_rows: int = 3
     bomb_ratio: float = 100.0

@@ -43,6 +43,7 @@ class Thresholds:
     inert_readings: int
     lr_tail: float
     lr_anew: float
+    lr_back: float
     frozen_updates: int
     late_load: int
     stuck_readings: int

@@ -161,6 +161,8 @@ def _plan(text: str, config: bool, look: Lookup) -> Plan:
                 continue
             if not before and fresh:
                 segment_opens_with_number = True
+            elif before and seen_separator:
+                segment_opens_with_number = False  # `12 prompts=64 flat=4`: names stand before their numbers after all
             if not before and len(after) > 1 and not closed and not _words_follow_next(tokens, at):
                 after, segment_opens_with_number = after[:1], False  # `4096 steps with weights 7`: the later words name the last number
                 key = _longest(after, "", config, look, from_left=True)

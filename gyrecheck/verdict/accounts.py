@@ -143,6 +143,8 @@ def _account(unit: Unit, stream: str, flows: list[Flow], snapshot: Snapshot, not
         sampled, stand_in = done, f"`{done.name}` counts what was finished either way"
     if taken is None and sampled is not None and (in_flight or drops) and (done := _one(flows, "done")):
         taken, stand_in = done, f"`{done.name}` counts what was finished"
+    if sampled is None and taken is None and (put := _one(flows, "written")) and (got := _one(flows, "read")) and put.unit == got.unit:
+        taken = got  # a carrier on its own: what is written is read, lies there or is lost
     if sampled is None and (written := _one(flows, "written")) and taken is not None and written.unit == taken.unit:
         sampled, stand_in = written, f"`{written.name}` counts what sampling wrote"
     if sampled is None and drops and taken is not None and (drawn := _one(flows, "drawn")):

@@ -116,7 +116,8 @@ def _anew(run: View, docket: Docket) -> None:
             if opener is None or len(old) < 3 or len(new) < 3 or old[-1] <= 0 or _went_on(run, series.orders[start]) is False:
                 continue
             ramp = new[0] <= t.lr_anew * old[-1] and max(new) >= 2 * max(new[0], 1e-300) and new[1] > new[0]
-            jump = new[0] * t.lr_anew >= old[-1] and new[0] >= 0.9 * max(old)
+            falls = old[-1] < 0.9 * old[0] and all(b <= a for a, b in pairwise(old))
+            jump = new[0] >= 0.9 * max(old) and (new[0] * t.lr_anew >= old[-1] or (falls and new[0] >= t.lr_back * old[-1]))
             if not ramp and not jump:
                 continue
             place = series.place(start)

@@ -52,6 +52,9 @@ def axis_of(run: View) -> tuple[str, Callable[[int], float]] | None:
     flow = run.taken or run.sampled
     if flow is not None and len(flow.orders) >= 3:
         return flow.name, lambda order: flow.at(order) or 0.0
+    told = max(run.series(*CURVES, least=3), key=lambda s: s.count, default=None)
+    if told is not None and told.thinned == 1:  # no position is understood: the n-th reading of the one beside the n-th of the other
+        return "reading", lambda order: float(told.index(order) + 1)
     return None
 
 

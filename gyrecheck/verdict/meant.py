@@ -19,7 +19,7 @@ def as_meant(snapshot: Snapshot) -> Snapshot:
     """The snapshot with such keys understood by their behaviour. Pure; the same snapshot comes back when nothing changes."""
     kinds = {name: rule.kind for name, rule in load_terms().terms.items()}
     told_once = {(s.path, s.lines[0]) for s in snapshot.series if s.count == 1 and kinds[s.key.term] == "setting"}
-    series = tuple(_meant(s, told_once) for s in snapshot.series)
+    series = _flat_is_dropped(tuple(_meant(s, told_once) for s in snapshot.series))
     if not any(s.key.term in {"age", "age_max"} for s in series):
         series += _ages(series)
     changed = len(series) != len(snapshot.series) or any(a is not b for a, b in zip(series, snapshot.series, strict=False))
@@ -30,7 +30,8 @@ def _meant(series: Series, settings: set[tuple[str, int]]) -> Series:
     key = series.key
     if key.sure:
         return series
-    if key.term == "left" and series.count == 1 and (series.path, series.lines[0]) in settings:
+    near = any((series.path, series.lines[0] + way) in settings for way in (0, -1, 1, -2, 2))
+    if key.term == "left" and series.count == 1 and near:
         return replace(series, key=replace(key, term="capacity"))
     if key.term == "update" and series.count == 1 and (series.path, series.lines[0]) in settings:
         return replace(series, key=replace(key, term="updates_per_call"))
@@ -43,8 +44,26 @@ def _meant(series: Series, settings: set[tuple[str, int]]) -> Series:
     return series
 
 
+def _flat_is_dropped(series: tuple[Series, ...]) -> tuple[Series, ...]:
+    """Groups without spread, counted, that make up with what was trained the same number on every line: they were left out."""
+    taken = next((s for s in series if s.key.term == "taken" and s.count >= 4 and s.low != s.high), None)
+    if taken is None:
+        return series
+
+    def meant(one: Series) -> Series:
+        if one.key.sure or one.key.term != "flat_groups" or one.high <= 1 or list(one.orders) != list(taken.orders):
+            return one
+        whole = {round(a + b, 6) for a, b in zip(one.values, taken.values, strict=True)}
+        if len(whole) != 1:
+            return one
+        return replace(one, key=replace(one.key, term="dropped_other", reason="filter", unit=taken.key.unit, part=True, cumulative="no"))
+
+    return tuple(meant(one) for one in series)
+
+
 def _ages(series: tuple[Series, ...]) -> tuple[Series, ...]:
-    data = next((s for s in series if s.key.term == "sample_version" and s.count > 1), None)
+    sides = ("sample_version", "loaded")
+    data = next((s for term in sides for s in series if s.key.term == term and s.count > 1), None)
     own = [s for s in series if data and s is not data and (s.path, s.pid) == (data.path, data.pid)]
     trainer = next((s for term in ("trainer_version", "policy_version") for s in own if s.key.term == term), None)
     if data is None or trainer is None:

@@ -20,6 +20,7 @@ def judge_resume(run: View, docket: Docket) -> None:
         return
     if _rewound(run, handled, docket):
         return
+    _jumped_ahead(run, docket)
     resumed = run.series("resumed_at")
     if handled is not None and resumed:
         _jump(run, handled, resumed[0], repeated, docket)
@@ -145,6 +146,33 @@ def _rewound(run: View, handled: Flow | None, docket: Docket) -> bool:
             docket.add("GYR512", State.HOLDS, text, quantity=cursor.name.replace(" ", "_"), value=cursor.last)
             return False
     return False
+
+
+def _jumped_ahead(run: View, docket: Docket) -> None:
+    """A cursor that skips part of the data at a restart: it moves there by several of the steps that it takes everywhere else."""
+    for cursor in run.series("cursor", least=6):
+        steps = [b - a for a, b in pairwise(cursor.values)]
+        usual = sorted(steps)[len(steps) // 2]
+        for at, step in enumerate(steps, 1):
+            restart = next((m for m in run.restarts if cursor.orders[at - 1] < m.order <= cursor.orders[at]), None)
+            rest = [s for i, s in enumerate(steps, 1) if i != at]
+            if restart is None or usual <= 0 or step < 3 * usual or max(rest) > 1.5 * usual or min(rest) < 0:
+                continue
+            place = cursor.place(at)
+            docket.add(
+                "GYR507",
+                State.BROKEN,
+                f"`{cursor.name}` jumps from {count(cursor.values[at - 1])} to {count(cursor.values[at])} at the restart, line {place.line}, and "
+                f"moves by {count(usual)} elsewhere: {count(step - usual)} are skipped and never trained",
+                quantity=cursor.name.replace(" ", "_"),
+                value=step - usual,
+                unit=cursor.key.unit.value,
+                first=place,
+                because=[Because(cursor.place(at - 1), "before"), Because(place, "after"), Because(restart.place, "restart")],
+                hint="resume the data from the position of the last trained batch, not from that of the last one fetched",
+                at_most=Severity.WARNING,
+            )
+            return
 
 
 def _is_done(handled: Flow, low: int, high: int, repeated: float) -> str:

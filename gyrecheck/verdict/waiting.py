@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from gyrecheck.model.finding import Severity, State
 from gyrecheck.model.snapshot import Mark, Series
@@ -46,6 +47,7 @@ def judge_waiting(run: View, docket: Docket) -> None:
     _carrier(run, docket)
     _rejected(run, docket)
     _unbounded(run, docket)
+    _leaking(run, docket)
 
 
 def _last_progress(run: View) -> int:
@@ -67,10 +69,11 @@ def _stuck(run: View, docket: Docket) -> bool:
     t, snapshot = docket.rules.thresholds, run.snapshot
     moved = _last_progress(run)
     held = [s for s in run.snapshot.of("in_flight", "left") if s.orders[-1] > moved and s.last > 0]
-    after = {m.order for m in snapshot.marks if m.order > moved and m.name in {"alive", "hold"}}
+    full = _held_back(run, moved)
+    after = {m.order for m in (*snapshot.marked("alive", "hold"), *full) if m.order > moved}
     after |= {o for s in snapshot.series if s.key.term in _PROGRESS for o in s.orders if o > moved}
     alive = snapshot.marked("alive")
-    holds = [m for m in snapshot.marked("hold") if m.order >= moved]
+    holds = [*(m for m in snapshot.marked("hold") if m.order >= moved), *full]
     if len(after) < t.stuck_readings or not (holds or len(alive) >= t.stuck_readings):
         return False
     first = holds[0] if holds else None
@@ -111,6 +114,14 @@ def _stuck(run: View, docket: Docket) -> bool:
         else "look at what this side waits for; a longer timeout only hides it",
     )
     return True
+
+
+def _held_back(run: View, moved: int) -> list[Mark]:
+    """Producers that wait at a full buffer after the last progress, in a log that tells the trainer's progress too."""
+    if run.main is not None:
+        return []  # its counters say it better
+    tells = {s.path for s in run.series("update", "taken", "step", "trainer_version", least=3) if s.rises >= 2}
+    return [m for m in run.snapshot.marked("throttled") if m.order > moved and m.place.path in tells]
 
 
 def last_order(marks: tuple[Mark, ...]) -> int:
@@ -231,6 +242,37 @@ def _unbounded(run: View, docket: Docket) -> None:
             hint="bound the buffer, or limit the age",
             at_most=Severity.NOTE,
         )
+
+
+def _leaking(run: View, docket: Docket) -> None:
+    """Work in flight that only grows, line after line up to the last: slots that are never given back."""
+    for series in run.series("in_flight", least=12):
+        rises = sum(b > a for a, b in pairwise(series.values))
+        late = series.values[3 * len(series) // 4 :]
+        if (
+            series.falls
+            or rises < 0.8 * (series.count - 1)
+            or series.thinned > 1
+            or late[-1] <= late[0]
+            or series.last < 2 * max(series.first, 1)
+        ):
+            continue
+        done = next((s for s in run.series("done", "taken", "sampled") if s.rises >= 0.8 * (s.count - 1)), None)
+        if done is None:
+            continue
+        docket.add(
+            "GYR604",
+            State.BROKEN,
+            f"`{series.name}` grows from {count(series.first)} to {count(series.last)} and never falls while `{done.name}` goes on: slots are "
+            "taken and not given back",
+            quantity=series.name,
+            value=series.last,
+            first=series.first_place,
+            because=[series.first_place, series.last_place],
+            hint="release the slot where a request fails or is cancelled, too",
+            at_most=Severity.WARNING,
+        )
+        return
 
 
 def _carrier(run: View, docket: Docket) -> None:

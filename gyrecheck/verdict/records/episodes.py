@@ -99,8 +99,10 @@ class Episodes(Question):
             either = np.any([f for f in (steps.terminated, steps.truncated) if f is not None], axis=0)
             only = steps.terminated if steps.terminated is not None else either
             self.done_is_terminated &= bool((steps.done == only).all())
-            # without `terminated` nothing says that `done` is wrong
+            # without `terminated` nothing says that `done` is wrong; without `truncated` it may be true at cut-offs, too
             wrong = steps.done != either if steps.terminated is not None else np.zeros(len(steps), np.bool_)
+            if steps.truncated is None and not (either & ~steps.done).any():
+                wrong = np.zeros(len(steps), np.bool_)
             if wrong.any():
                 self.contradict.add(view.path, np.sort(steps.record[wrong]))
                 at = int(wrong.argmax())

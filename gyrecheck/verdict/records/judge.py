@@ -32,7 +32,7 @@ from gyrecheck.verdict.records.scales import Scales
 from gyrecheck.verdict.records.shapes import ShapeJump, SwappedAxes
 from gyrecheck.verdict.records.steps import StepReader
 from gyrecheck.verdict.records.successors import StuckObservation, Successor
-from gyrecheck.verdict.records.told_values import Discounts, EpisodeReturn, RatioTold
+from gyrecheck.verdict.records.told_values import Discounts, EpisodeReturn, RatioTold, RewardPlace
 from gyrecheck.verdict.records.version_order import Age, DeclaredLag, VersionOrder
 from gyrecheck.verdict.records.versions import Lag, MixedVersions
 from gyrecheck.verdict.records.view import View
@@ -71,6 +71,7 @@ QUESTIONS: tuple[type[Question], ...] = (
     RatioTold,
     EpisodeReturn,
     Discounts,
+    RewardPlace,
     Scales,
     TimeTags,
 )

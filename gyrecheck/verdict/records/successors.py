@@ -165,12 +165,14 @@ class StuckObservation(Question):
         self.length: dict[int, int] = {}
         self.still: dict[int, bool] = {}
         self.where: dict[int, Ranges] = {}
+        self.fraction = False
 
     def feed(self, view: View) -> None:
         """Read one batch."""
         steps = steps_of(view)
         if steps is None or steps.obs is None or not len(steps) or len(self.first) > 100_000:
             return
+        self.fraction = self.fraction or bool((steps.obs[:64] != np.round(steps.obs[:64])).any())
         starts = np.flatnonzero(np.diff(steps.episode, prepend=-1))
         ends = np.concatenate((starts[1:], [len(steps)]))
         same = np.concatenate(([True], steps.obs[1:, 0] == steps.obs[:-1, 0]))
@@ -196,7 +198,9 @@ class StuckObservation(Question):
         """Said when every episode of some length stands still, and they differ from each other."""
         long = [code for code, length in self.length.items() if length >= 3]
         stuck = [code for code in long if self.still[code]]
-        if len(long) < 2 or len(stuck) < len(long) * 0.9 or len({self.first[c] for c in stuck}) < 2:
+        kinds = len({self.first[c] for c in stuck})
+        if len(long) < 2 or not stuck or len(stuck) < len(long) * 0.9 or kinds < 2:
+            yield from self._frozen(case, long, stuck)
             return
         where = Ranges()
         for code in stuck:
@@ -207,6 +211,21 @@ class StuckObservation(Question):
             "between them: a reference to one live buffer was stored, not a copy"
         )
         yield case.finding("GYR327", text, where=where, role="obs")
+
+    def _frozen(self, case: Case, long: list[int], stuck: list[int]) -> Iterator[Finding]:
+        """Some episodes in which nothing is seen to change, beside others that do."""
+        lasting = [code for code in stuck if self.length[code] >= load_record_limits().frozen_steps]
+        if not lasting or len(long) == len(stuck) or not self.fraction:
+            return  # on a grid one may stand still
+        where = Ranges()
+        for code in lasting:
+            if code in self.where:
+                where.add_all(self.where[code])
+        text = (
+            f"`{case.roles.key('obs')}` does not change in {len(lasting)} of {len(long)} episodes although it does in the others: a sensor, a "
+            "wrapper or a buffer that no longer follows the environment"
+        )
+        yield case.finding("GYR327", text, where=where, role="obs", severity=Severity.WARNING)
 
 
 def _equal(a: Floats, b: Floats) -> Bools:

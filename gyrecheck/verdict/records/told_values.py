@@ -184,3 +184,51 @@ class Discounts(Question):
                 "what follows the end is counted"
             )
             yield case.finding("GYR330", text, where=self.ended, role="discount", severity=Severity.WARNING)
+
+
+class RewardPlace(Question):
+    """Rewards told token by token: they count only where the mask does."""
+
+    about = "place of token rewards"
+    needs = (("reward", "mask", "tokens"), ("reward", "attention_mask", "tokens"))
+
+    def __init__(self) -> None:
+        self.outside = Ranges()
+        self.told = 0
+        self.example: tuple[int, str] | None = None
+
+    def feed(self, view: View) -> None:
+        """Read one batch."""
+        role = "mask" if view.has("mask") else "attention_mask"
+        reward, mask = view.column("reward"), view.column(role)
+        if (
+            reward is None
+            or mask is None
+            or reward.kind not in {Kind.INT, Kind.FLOAT}
+            or mask.kind not in {Kind.INT, Kind.FLOAT, Kind.BOOL}
+        ):
+            return
+        counts = np.asarray(reward.counts)
+        if counts.max(initial=0) < 2 or not np.array_equal(counts, np.asarray(mask.counts)):
+            return
+        row = np.repeat(np.arange(view.rows), counts)
+        given, on = (
+            np.nan_to_num(np.asarray(reward.flat).astype(np.float64)) != 0,
+            np.nan_to_num(np.asarray(mask.flat).astype(np.float64)) != 0,
+        )
+        inside, outside = np.bincount(row[given & on], minlength=view.rows), np.bincount(row[given & ~on], minlength=view.rows)
+        self.told += int(((inside + outside) > 0).sum())
+        lost = (outside > 0) & (inside == 0) & (np.bincount(row[on], minlength=view.rows) > 0)
+        self.outside.add(view.path, view.records[lost])
+        if self.example is None and lost.any():
+            at = int(lost.argmax())
+            place = int(np.flatnonzero(given & ~on & (row == at))[0] - (np.cumsum(counts) - counts)[at])
+            self.example = (int(view.records[at]), f"reward at position {place + 1} of {int(counts[at])}, where the mask is 0")
+
+    def answer(self, case: Case) -> Iterator[Finding]:
+        """Records whose whole reward lies where nothing counts."""
+        if self.example is None or self.outside.rows < 2 or self.outside.rows * 2 < self.told:
+            return
+        key, mask = case.roles.key("reward"), case.roles.key("mask") or case.roles.key("attention_mask")
+        text = f"`{key}` lies outside `{mask}` at {self.outside.rows} of {self.told} records, so it counts for nothing: {self.example[1]}"
+        yield case.finding("GYR333", text, where=self.outside, role="reward", evidence=(self.example,))
