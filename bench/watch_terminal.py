@@ -32,7 +32,7 @@ def expected():
 
 
 def one(fault, code, seconds=90.0):
-    """Delay of the code on the screen after it is in the data, and whether the screen survived resizing and deletion."""
+    """Whether the code came into the data, its delay on the screen after that, and whether the screen survived resizing and deletion."""
     from gyrecheck.rulebook.codes import load_codes
     from gyrecheck.screen.feed import RunFeed
 
@@ -67,7 +67,7 @@ def one(fault, code, seconds=90.0):
     last = tmux("capture-pane", "-p", "-t", SESSION)
     tmux("kill-session", "-t", SESSION)
     delay = None if on_screen is None else on_screen - (on_screen if in_data is None else in_data)
-    return delay, "Traceback" not in last and "sampled" in last
+    return in_data is not None or on_screen is not None, delay, "Traceback" not in last and "sampled" in last
 
 
 def main():
@@ -78,9 +78,9 @@ def main():
     known = expected()
     for fault in sys.argv[1:] or known:
         code = known[fault]
-        delay, whole = one(fault, code)
-        failed |= delay is None or delay > LIMIT or not whole
-        said = "no breach on the screen" if delay is None else f"{delay:.2f} s after the data"
+        there, delay, whole = one(fault, code)
+        failed |= (there and (delay is None or delay > LIMIT)) or not whole
+        said = "not in the data of this run" if not there else "not on the screen" if delay is None else f"{delay:.2f} s after the data"
         print(f"{fault}: {code} {said}; promise {LIMIT:.0f} s; screen after resizing and deletion {'kept' if whole else 'LOST'}")
     sys.exit(failed)
 
