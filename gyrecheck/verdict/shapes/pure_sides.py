@@ -28,8 +28,7 @@ def pure_sides(program: Program, _layout: Layout) -> Iterator[Suspect]:
         region = program.region(fn.number)
         yield from _scored_inline(program, fn)
         if "dataset" in region or fn.number in batching:
-            roles = (*ACTING, "env.reset", "reward.score") if fn.number in batching else (*ACTING, "env.reset")
-            yield from _found(program, fn, "dataset", seen, roles)
+            yield from _found(program, fn, "dataset", seen, _TOUCHING, scored=Severity.WARNING if fn.number in batching else Severity.NOTE)
         elif (
             fn.number in losses
             and not transformed(program, fn.number)
@@ -143,7 +142,9 @@ def _callee(program: Program, number: int, at: int) -> Iterator[int]:
         yield int(target.ref)
 
 
-def _found(program: Program, fn: Fn, kind: str, seen: set[tuple[int, int, str]], roles: tuple[str, ...]) -> Iterator[Suspect]:
+def _found(
+    program: Program, fn: Fn, kind: str, seen: set[tuple[int, int, str]], roles: tuple[str, ...], *, scored: Severity = Severity.WARNING
+) -> Iterator[Suspect]:
     for number, path in _below(program, fn.number):
         if number != fn.number and ("reward" in program.region(number) and kind == "loss" and not program.own(number, *roles)):
             continue
@@ -163,7 +164,7 @@ def _found(program: Program, fn: Fn, kind: str, seen: set[tuple[int, int, str]],
             yield at_call(
                 program, number, at, code, _message(role, readable(call), kind), evidence=(reason, *path),
                 hint=_HINTS[code], confidence=confidence, side="training", pure=True, key=f"{program.name(fn.number)}>{call.name}",
-                at_most=Severity.WARNING if kind == "dataset" and role == "reward.score" else Severity.ERROR,
+                at_most=scored if kind == "dataset" and role == "reward.score" else Severity.ERROR,
             )  # fmt: skip
 
 

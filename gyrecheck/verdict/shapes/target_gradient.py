@@ -27,7 +27,7 @@ def target_gradient(program: Program, _layout: Layout) -> Iterator[Suspect]:
             continue
         if fn.fact.name.startswith("test") or "simulation" in program.region(fn.number):
             continue
-        for suspect in (*_targets(program, fn.number), *_advantages(program, fn.number)):
+        for suspect in (*_targets(program, fn.number), *_by_helpers(program, fn.number), *_advantages(program, fn.number)):
             if (suspect.function, suspect.line) not in done:
                 done.add((suspect.function, suspect.line))
                 yield suspect
@@ -62,7 +62,7 @@ def _targets(program: Program, number: int) -> Iterator[Suspect]:
             continue
         if program.unrecorded(number, call.block) or forward(program, number, at, call) is None:
             continue
-        if any(isinstance(a, int) or _from_forward(program, number, a) for a in _arguments(call)):
+        if any(_made_here(program, number, a) for a in _arguments(call)):
             continue  # the successor is a model's own, or the action carries the gradient that is wanted
         flow = reach(fact, [at], cut=lambda c: _cut(program, number, c))
         aim = next((b for b in fact.binds if b in flow.kept and b.op in {"+", "-", "*"} and _rewarded(program, b.value)), None)
@@ -84,6 +84,52 @@ def _targets(program: Program, number: int) -> Iterator[Suspect]:
                       program.place(end[0], back.line, f"the gradient runs through it: {readable(back)}", "because", back.column + 1)),
             hint="compute the target under torch.no_grad(), or detach it", side="training", at_most=grave,
         )  # fmt: skip
+
+
+def _made_here(program: Program, number: int, atom: str | int) -> bool:
+    """An argument that is a network's output of its own: of a model's imagined state, or of the actor that is to follow the gradient."""
+    if isinstance(atom, str):
+        return _from_forward(program, number, atom)
+    return not any(_successor(program, a) for a in _arguments(program.call(number, atom)))
+
+
+def _by_helpers(program: Program, number: int) -> Iterator[Suspect]:
+    """A helper that returns reward plus the successor's value, its graph on it; the caller puts that into the loss as it is."""
+    fact = program.tree.functions[number].fact
+    for edge in program.calls.edges[number]:
+        if edge.call < 0 or edge.kind != "call" or edge.confidence is Confidence.HINT or BACK in program.full.of[edge.callee]:
+            continue
+        if program.unrecorded(number, fact.calls[edge.call].block) or program.unrecorded_by_decorator(edge.callee):
+            continue
+        value = _returned_target(program, edge.callee)
+        end = (
+            _learned_from(program, number, reach(fact, [edge.call], cut=lambda c: cuts(program, number, c))) if value is not None else None
+        )
+        if value is None or end is None:
+            continue
+        call, back, asked = program.call(edge.callee, value), program.call(*end), fact.calls[edge.call]
+        grave = Severity.WARNING if _trained(program, number, call.name) else Severity.NOTE
+        yield at_call(
+            program, edge.callee, value, "GYR214", f"`{readable(call)}` is the successor's value in the target that `{program.name(edge.callee)}` "
+                f"returns, which reaches `{readable(back)}` with its graph",
+            evidence=(program.place(number, asked.line, f"the target: {readable(asked)}", "because", asked.column + 1),
+                      program.place(number, back.line, f"the gradient runs through it: {readable(back)}", "because", back.column + 1)),
+            hint="compute the target under torch.no_grad(), or detach it", side="training", at_most=grave,
+        )  # fmt: skip
+
+
+def _returned_target(program: Program, number: int) -> int | None:
+    """The recorded value of a successor that goes, with a reward, into what a function returns."""
+    fact = program.tree.functions[number].fact
+    for at, call in enumerate(fact.calls):
+        if call.result == -2 or not any(_successor(program, a) for a in _arguments(call)) or program.unrecorded(number, call.block):
+            continue
+        if forward(program, number, at, call) is None or any(_made_here(program, number, a) for a in _arguments(call)):
+            continue
+        flow = reach(fact, [at], cut=lambda c: _cut(program, number, c))
+        if any(_rewarded(program, item) and flow.any(item) for e in fact.exits if e.kind == "return" for item in e.items):
+            return at
+    return None
 
 
 def _successor(program: Program, atom: str | int) -> bool:

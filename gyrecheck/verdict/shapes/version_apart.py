@@ -79,11 +79,15 @@ def _told_by(program: Program, fact: Function, bind: Bind, at: int) -> bool:
     """The awaited answer is asked for tokens or log-probs that go into a record together with a version read from somewhere else."""
     if bind.op != "await" or fact.calls[at].name.startswith("asyncio.") or not program.words.has("completions", fact.calls[at].name):
         return False
+    told = {bind.target}
+    for other in fact.binds:  # its parts: `for choice in answer["choices"]`
+        if any(isinstance(a, str) and a.split(".")[0].split("[")[0] in told for a in other.value):
+            told.add(other.target)
     for call in fact.calls:
         if call.order < bind.order:
             continue
         given = [a for arg in (*call.args, *(v for _, v in call.keywords)) for a in arg if isinstance(a, str)]
-        if any(a.split(".")[0].split("[")[0] == bind.target for a in given) and any(_is_label(program, a) for a in given):
+        if any(a.split(".")[0].split("[")[0] in told for a in given) and any(_is_label(program, a) for a in given):
             return True
     return False
 
