@@ -42,8 +42,8 @@ class Comparison:
                 count, gap = differing(mine, theirs)
                 if best is None or (len(mine) - count, len(mine)) > (len(best[1]) - best[3], len(best[1])):
                     best = (state.number, mine, theirs, count, gap)
-        if best is None:
-            return {}
+        if best is None:  # in no optimizer, and like none that is
+            return self._left_out(root)
         number, mine, theirs, count, gap = best
         fields = {"opt": number, "of": len(mine), "differ": count, "gap": float(f"{gap:.4g}"), "trained_fp": fingerprint(theirs)}
         if 0 < count < len(mine):

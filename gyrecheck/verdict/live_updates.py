@@ -165,6 +165,9 @@ def _zero_rates(run: HookedRun, totals: Totals, limits: HookLimits, docket: Dock
 def _left_out(run: HookedRun, limits: HookLimits, docket: Docket) -> None:
     """Parameters of the acting network that get gradients and are in no optimizer."""
     found = [e for e in run.of("phase") if e.number("left_out")]
+    strange = [e for e in found if "opt" not in e.fields]
+    if len({e.text("fp") for e in strange}) > 1:  # somebody moves them, though no optimizer that we see
+        found = [e for e in found if "opt" in e.fields]
     if len(found) < limits.phases:
         return
     last = found[-1]
