@@ -25,6 +25,9 @@ from gyrecheck.verdict.tally import Tally
 if TYPE_CHECKING:
     from gyrecheck.report.figure import Plot
 
+COLUMNS_FROM = 1 << 18
+"""Bytes from which reading in columns is worth the start of the array library."""
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -141,6 +144,7 @@ def _tally(files: tuple[LogFile, ...], request: Request) -> tuple[Tally, bool]:
     partial = False
     writer = _Columns(request.columns, force=request.force) if request.columns else None
     plain = len(logs) == 1 and writer is None and request.since is None and request.until is None
+    plain = plain and not 0 < files[0].size < COLUMNS_FROM
     batches, ordered = read_logs(() if plain else logs, request.ask, bar)
     try:
         several = processes_for(logs[0]) if plain else 1
