@@ -69,7 +69,7 @@ def _no_clear(program: Program, root: int, found: list[Event]) -> Iterator[Suspe
                 if not between and fed and same:
                     yield at_call(
                         program, *step.place, "GYR206", f"second `{readable(program.call(*step.place))}` with no `zero_grad` between",
-                        evidence=(steps.evidence(program, other, "first step"),), side="training",
+                        evidence=(steps.evidence(program, other, "first step"), *_way(program, step)), side="training",
                         hint=f"call {step.who}.zero_grad() after the first step, or step once",
                     )  # fmt: skip
                     break
