@@ -33,6 +33,8 @@ class WeakNames:
     words: tuple[str, ...]
     sampled: tuple[str, ...] = ()
     taken: tuple[str, ...] = ()
+    bare: tuple[str, ...] = ()
+    """Those that count without one where nothing, or another count, follows the number: `begun 50 finished 40`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,7 @@ class Aliases:
         for bare in [words for words in self._lean if len(words) <= 1 and set(words) <= {*rules.weak.words, *rules.nouns}]:
             del self._lean[bare]
         self._weak = {tuple(name.split()): term for term in ("sampled", "taken") for name in getattr(rules.weak, term)}
+        self._bare = {(word,) for word in rules.weak.bare}
         self._weak_words = frozenset(rules.weak.words)
         self._verbs = {tuple(verb.split()) for verb in rules.drops.verbs}
         self._stale = {tuple(word.split()) for word in rules.drops.stale_words}
@@ -151,8 +154,9 @@ class Aliases:
             if kept and not (len(kept) == 1 and kept <= loose):
                 needed.setdefault(min(kept, key=lambda w: (common[w], w)), set()).add(kept)
         for _, need, _ in self._families:
-            for word in min(need, key=len):
-                needed.setdefault(word, set()).add(frozenset((word,)))
+            rare, *more = sorted(need, key=len)
+            for word in rare:
+                needed.setdefault(word, set()).update(frozenset((word, other)) for other in (more[0] if more else (word,)))
         self.needed = {word: tuple(sets) for word, sets in needed.items()}
         """By the rarest word of a name, the words that a line must hold for that name; a line that holds none of them gives nothing, ..."""
         self.loose_words = frozenset(loose)
@@ -216,7 +220,7 @@ class Aliases:
             term, reason = self._dropped(tuple(w for w in bare if w not in self._step))
         if not term:
             term = self._lean.get(tuple(full), "") or self._exact.get(tuple(bare), "") or self._lean.get(tuple(bare), "")
-        if not term and has_noun:
+        if not term and (has_noun or (words in self._bare and (not noun or self._counts(noun)))):
             term = self._weak.get(tuple(w for w in words if w not in nouns and w not in self._total and w not in {"of", "the", "num"}), "")
         if not term and (short := tuple(w for w in bare if w not in self._step)) and len(short) < len(bare):
             term = self._exact.get(short, "") or self._lean.get(short, "")
@@ -238,6 +242,10 @@ class Aliases:
         return Key(
             name, term, unit, "yes" if kind in {"level", "axis"} else counting, reason, term == "dropped_other", "", stream, sure=False
         )
+
+    def _counts(self, word: str) -> bool:
+        """Whether a word after a number opens the next count, rather than naming what this one counts."""
+        return (word,) in self._exact or (word,) in self._verbs or word in self._weak_words
 
     def _listed(self, words: tuple[str, ...]) -> frozenset[str]:
         return frozenset(w for word in words for w in (self.rules.words[word[1:]] if word[:1] == "@" else (word,)))
