@@ -16,11 +16,17 @@ import time
 from pathlib import Path
 
 SESSION = "gyrecheck-watch-bench"
+SOCKET = f"{tempfile.mkdtemp(prefix='gyrecheck-tmux-')}/socket"
 LIMIT = 2.0
 
 
 def tmux(*words):
-    return subprocess.run(["tmux", *words], capture_output=True, text=True, check=False).stdout
+    """A command to a tmux server of our own.
+
+    Raises:
+        subprocess.CalledProcessError: there is no terminal: nothing that is measured would be true.
+    """
+    return subprocess.run(["tmux", "-S", SOCKET, *words], capture_output=True, text=True, check=True).stdout
 
 
 def expected():
@@ -37,12 +43,12 @@ def one(fault, code, seconds=90.0):
     from gyrecheck.screen.feed import RunFeed
 
     folder = Path(tempfile.mkdtemp(prefix="gyrecheck-bench-")) / "run"
+    tmux("new-session", "-d", "-s", SESSION, "-x", "140", "-y", "40", f"{sys.executable} -m gyrecheck watch {folder}")
     loop = subprocess.Popen(
         [sys.executable, "-m", "reference_loop", "--run-dir", str(folder), "--fault", fault, "--total-steps", "400000", "--quiet"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    tmux("new-session", "-d", "-s", SESSION, "-x", "140", "-y", "40", f"{sys.executable} -m gyrecheck watch {folder}")
     feed = RunFeed((str(folder),), load_codes())
     in_data = on_screen = None
     begin = time.monotonic()
