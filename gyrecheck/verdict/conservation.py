@@ -79,7 +79,10 @@ def _mid_cycle(found: Balance, last_good: int, good: list[int]) -> bool:
     since = found.rows[last_good][0]
     main = [f for f in (found.account.sampled, found.account.taken, found.account.left) if f is not None]
     untold = any(f.orders[-1] <= since for f in main)
-    return untold and len(tail) <= max(longest, 1)
+    # More used than sampled is half a cycle only in a log that has said uses before their samples in earlier cycles too.
+    ahead = any(r < -found.tolerance for _, r in tail)
+    was_ahead = any(r < -found.tolerance for _, r in found.rows[good[0] : last_good])
+    return untold and len(tail) <= max(longest, 1) and (was_ahead or not ahead)
 
 
 def _stopped(found: Balance, last_good: int) -> bool:

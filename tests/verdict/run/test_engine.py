@@ -68,6 +68,12 @@ def test_negative_gap_is_used_twice() -> None:
     assert verdict.first.line == 3
 
 
+def test_a_use_told_again_is_no_half_cycle() -> None:
+    """3 sampled and 3 taken close; 3 more taken of the same 3 sampled is a use twice, not a cycle that the log cuts."""
+    verdict = _one(_log(["sampled_total=3", "taken=3"] * 2), "GYR510")
+    assert (verdict.state, verdict.value) == (State.BROKEN, -3)
+
+
 def test_missing_term_is_undecided_with_the_value_it_needs() -> None:
     """48,320 - 41,984 - 5,120 = 1,216 would have to be left."""
     rows = [f"sampled={s} taken={t} dropped_stale={d}" for s, t, d in ((24000, 20000, 2500), (48320, 41984, 5120))]
