@@ -42,8 +42,10 @@ def time_limit(seen: Episodes, case: Case) -> Iterator[Finding]:
     lengths = Counter(e.length for e in ended)
     longest = max(lengths)
     hits = [e for e in ended if e.length == longest]
-    cut = [e for e in seen.episodes.values() if e.length == longest and not (e.terminated or e.done)]
-    if len(cut) >= len(hits):  # as many stop there without any flag: the rollout ends there, not the episode
+    unended = Counter(e.length for e in seen.episodes.values() if not (e.terminated or e.done))
+    if unended[longest] >= len(hits):  # as many stop there without any flag: the rollout ends there, not the episode
+        return
+    if any(length > longest for length in unended) or len(hits) <= lengths[longest - 1]:  # no limit, or no pile at one
         return
     declared = bool(np.isfinite(seen.limit)) and longest == seen.limit
     varied = len(lengths) >= 2

@@ -124,6 +124,27 @@ FAULTS: dict[str, tuple[Rows, Rows, str, str]] = {
 }  # fmt: skip
 
 
+def test_a_longest_length_that_others_outlive_is_no_time_limit(judge: Any) -> None:
+    """Three of eight episodes end at 12 steps; one more is alive at 14 where the file ends, so nothing cuts at 12."""
+    lengths = (12, 5, 12, 7, 9, 12, 6, 8)
+    rows = [
+        {
+            "episode_id": e,
+            "step": t,
+            "obs": [0.01 * e + t],
+            "action": t % 2,
+            "reward": 1.0 + 0.1 * t,
+            "terminated": t == n - 1,
+            "truncated": False,
+        }
+        for e, n in enumerate(lengths)
+        for t in range(n)
+    ]
+    alive = [{**rows[0], "episode_id": 8, "step": t, "obs": [5.0 + t], "terminated": False} for t in range(14)]
+    assert "GYR329" in {f.code for f in judge(rows).findings}
+    assert "GYR329" not in {f.code for f in judge([*rows, *alive]).findings}
+
+
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_found_at_its_records_and_its_neighbour_is_silent(judge: Any, name: str) -> None:
     """Each fault gives its code at its records; the same data without it gives neither that code nor anything above a note."""
