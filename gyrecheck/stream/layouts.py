@@ -46,7 +46,7 @@ class Layout:
         self._epoch = parts.stamp is not None and parts.stamp.epoch
         self._scale = 10 ** (parts.stamp.fraction[1] - parts.stamp.fraction[0]) if parts.stamp else 1
         self._zone = parts.stamp.zone if parts.stamp else 0.0
-        self._bases: dict[bytes, float | None] = {}
+        self._bases: dict[bytes, float | None] = {}  # by minute: seconds are the last two digits of every form
         self.trust = TRUSTED
         self.plain = not marks and not any(math.isnan(value) for _, value in values)
         """Whether many lines may be read at once: no marks, no NaN."""
@@ -63,14 +63,16 @@ class Layout:
                     return None
                 time = float(text)
             else:
+                minute = text[:-2]
                 try:
-                    time = self._bases[text]
+                    time = self._bases[minute]
                 except KeyError:
                     if len(self._bases) > SHAPES:
                         self._bases.clear()
-                    time = self._bases[text] = date_base(text)
+                    time = self._bases[minute] = date_base(minute + b"00")
                 if time is None:
                     return None
+                time += int(text[-2:])
                 if self._fraction >= 0:
                     part = groups[self._fraction]
                     time += int(part) / self._scale
