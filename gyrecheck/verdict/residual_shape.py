@@ -1,0 +1,65 @@
+"""How the residuals of a balance run along the log: half a cycle at its end, a loss that adds up, a log begun in mid-run.
+
+Each answer is read from the residuals and the terms' last moves alone; nothing is entered here.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from gyrecheck.model.snapshot import Snapshot
+from gyrecheck.verdict.balance import Balance
+from gyrecheck.verdict.flows import last_move
+
+
+def mid_cycle(found: Balance, last_good: int, good: list[int]) -> bool:
+    """Whether the log just ends between two lines that belong together: some term was not told again since it last closed."""
+    if len(good) < 2:
+        return False
+    tail = found.rows[last_good + 1 :]
+    longest = max((b - a for a, b in pairwise(good)), default=1)
+    since = found.rows[last_good][0]
+    main = [f for f in (found.account.sampled, found.account.taken, found.account.left) if f is not None]
+    untold = any(f.orders[-1] <= since for f in main)
+    # More used than sampled is half a cycle only in a log that has said uses before their samples in earlier cycles too.
+    ahead = any(r < -found.tolerance for _, r in tail)
+    was_ahead = any(r < -found.tolerance for _, r in found.rows[good[0] : last_good])
+    return untold and len(tail) <= max(longest, 1) and (was_ahead or not ahead)
+
+
+def stopped(found: Balance, last_good: int) -> bool:
+    """Whether consumption just ended where the balance last closed: the surplus waits, it need not be lost."""
+    taken = found.account.taken
+    return taken is not None and last_good >= 0 and last_move(taken) <= found.rows[last_good][0]
+
+
+def over_capacity(snapshot: Snapshot, found: Balance) -> bool:
+    """Whether more is missing than the buffer can hold."""
+    capacity = [s.last for s in snapshot.of("capacity")]
+    return bool(capacity) and found.residual > max(capacity) * 1.0001 and found.account.mode == "queue"
+
+
+def adds_up(residuals: list[float]) -> bool:
+    """A loss that adds up: it never falls back and ends well above where it began."""
+    rises = sum(b > a for a, b in pairwise(residuals))
+    falls = sum(b < a for a, b in pairwise(residuals))
+    return rises >= 2 and falls == 0
+
+
+def floor(residuals: list[float]) -> list[float]:
+    """The lowest residual of each cycle: what is still missing when all lines of a cycle have been read."""
+    if len(residuals) < 8:
+        return residuals
+    ends = [*residuals[1:], residuals[-1]]
+    lows = [r for before, r, after in zip([residuals[0], *residuals], residuals, ends, strict=False) if r <= before and r <= after]
+    floors = [low for low, following in zip(lows, [*lows[1:], None], strict=True) if low != following]
+    return floors if len(floors) >= 3 else residuals
+
+
+def steady_offset(found: Balance) -> bool:
+    """A log that begins in the middle of a run: the same offset on every line, nothing lost within the log."""
+    values = [r for _, r in found.rows]
+    sampled = found.account.sampled
+    if len(values) < 4 or max(values) - min(values) > found.tolerance or sampled is None or not sampled.cumulative:
+        return False
+    return sampled.values[0] > 3.0 * (sampled.values[1] - sampled.values[0]) > 0
