@@ -12,8 +12,8 @@ from gyrecheck.model.finding import Evidence
 from gyrecheck.program.program import ACTING, Program, readable
 from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes import steps
-from gyrecheck.verdict.shapes.gradient_rhythm import rhythm, wrapped
 from gyrecheck.verdict.shapes.horizon import horizon, listed, plain, terms
+from gyrecheck.verdict.shapes.optimizer_pass import rhythm, wrapped
 from gyrecheck.verdict.shapes.steps import BACK, SCHEDULE, STEP, Event
 from gyrecheck.verdict.shapes.suspect import Suspect, at_call
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from gyrecheck.program.program import Program, readable
 from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes import steps
-from gyrecheck.verdict.shapes.gradient_rhythm import rhythm
+from gyrecheck.verdict.shapes.optimizer_pass import rhythm
 from gyrecheck.verdict.shapes.steps import BACK, CLEAR, CLIP, SCHEDULE, STEP, Event
 from gyrecheck.verdict.shapes.suspect import Suspect, at_call
 
