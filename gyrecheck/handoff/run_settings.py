@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from gyrecheck.rulebook.contract import Contract, leaf, normal
+from gyrecheck.rulebook.contract import Contract
+from gyrecheck.rulebook.field_names import leaf, normal
 
 LARGEST = 1 << 20
 DEPTH = 4

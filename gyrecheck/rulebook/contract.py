@@ -1,7 +1,7 @@
 """The contract of trajectory data: which roles fields play, by which names frameworks call them, and what their values may be.
 
 Loaded from `rules/fields/*.toml`: `trajectory.toml` holds the roles, every other file a framework's own spelling with the keys it is
-told by. A project's contract (`--schema`) is a file of the same form with `required`, shapes and dtypes of its own.
+told by.
 """
 
 from __future__ import annotations
@@ -13,93 +13,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gyrecheck.model.errors import GyreError, RuleError, did_you_mean
-from gyrecheck.model.fields import FieldSpec, Kind, Level
+from gyrecheck.model.fields import FieldSpec
+from gyrecheck.rulebook.field_file import FieldFamily, FieldFile, Role
+from gyrecheck.rulebook.field_names import Family, leaf, normal, spelling
 from gyrecheck.rulebook.locate_rules import rule_files
 from gyrecheck.rulebook.toml_table import load_table
 
 BASE = "trajectory"
 MODAL = ("obs", "next_obs", "action")
 """Roles whose value may be an object of several modalities."""
-
-
-@dataclass(frozen=True, slots=True)
-class Role:
-    """One role of `rules/fields/trajectory.toml`; `names` are what it may be called in `--field NAME=key`, besides its own name."""
-
-    summary: str
-    aliases: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
-    level: Level = Level.STEP
-    kinds: tuple[Kind, ...] = ()
-    required: bool = False
-    shape: tuple[int, ...] | None = None
-    dtype: str = ""
-    minimum: float | None = None
-    maximum: float | None = None
-    nullable: bool = False
-    side: str = "sampling"
-
-
-@dataclass(frozen=True, slots=True)
-class FieldFamily:
-    """Keys made of known words in any order: one word of each `need`, none outside `need` and `may`, and values of the `form`.
-
-    `form`: `list` (more than one value a row), `scalar`, `flag` (only 0 and 1), `name` (a text or whole number a row); empty = any.
-    """
-
-    role: str
-    need: tuple[tuple[str, ...], ...]
-    may: tuple[str, ...] = ()
-    never: tuple[str, ...] = ()
-    form: str = ""
-    kinds: tuple[Kind, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class FieldFile:
-    """One file under `rules/fields/`, or a `--schema`."""
-
-    name: str
-    summary: str = ""
-    source: str = ""
-    """Where the framework's names were read."""
-    told_by: tuple[str, ...] = ()
-    """Keys that together tell this framework's files; empty = the base file or a project's schema."""
-    opened: tuple[str, ...] = ()
-    """Keys whose list of objects is opened: each object is a row."""
-    flags: tuple[str, ...] = ()
-    """Keys of a record that say that log-probs are left out on purpose."""
-    words: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Closed word lists: `failed` and `truncated` statuses, `recomputed` sources and the like."""
-    roles: dict[str, Role] = field(default_factory=dict)
-    keys: dict[str, str] = field(default_factory=dict)
-    """Key to role, where a framework's key means something else than the base file says; `none` = no role."""
-    strict: bool = False
-    """A key that the file does not name is a finding."""
-    lists: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Word lists that families name as `@list`."""
-    families: tuple[FieldFamily, ...] = ()
-
-    def problems(self) -> tuple[str, ...]:
-        """Word lists that do not exist."""
-        named = {word for one in self.families for part in (*one.need, one.may, one.never) for word in part if word[:1] == "@"}
-        return tuple(f"`families`: no list `lists.{word[1:]}`" for word in sorted(named) if word[1:] not in self.lists)
-
-
-@dataclass(frozen=True, slots=True)
-class Family:
-    """A family of keys, its word lists opened."""
-
-    role: str
-    need: tuple[frozenset[str], ...]
-    allowed: frozenset[str]
-    form: str
-    kinds: tuple[Kind, ...]
-
-    def says(self, key: str) -> bool:
-        """Whether all words of the key's last component belong to the family."""
-        words = frozenset(re.sub(r"(?<=[a-z])\d+$", "", word) for word in normal(leaf(key)).split("_") if word and not word.isdigit())
-        return words <= self.allowed and all(part & words for part in self.need)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,21 +168,6 @@ class RoleMap:
     def key(self, role: str) -> str:
         """The key that plays `role`, or the empty string."""
         return self.keys.get(role, "")
-
-
-def leaf(key: str) -> str:
-    """The last component of a nested key: `steps.obs` gives `obs`."""
-    return re.split(r"[./]", key)[-1]
-
-
-def normal(key: str) -> str:
-    """A key in lower case with underscores: `nextObs`, `next-obs` and `next_obs` are one."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key).replace("-", "_").replace(" ", "_").lower()
-
-
-def spelling(key: str) -> str:
-    """`normal`, every way to write log-prob as `logprob`: `new_log_prob`, `newLogP` and `new_logps` are one."""
-    return re.sub(r"(?<![a-z])log_?p(?:robability|robabilities|robs?|s)?(?![a-z])", "logprob", normal(key))
 
 
 def load_contract(schema: Path | None = None, extra: Path | None = None) -> Contract:

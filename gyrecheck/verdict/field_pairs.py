@@ -10,7 +10,8 @@ from collections.abc import Mapping
 
 from gyrecheck.model.field_sides import DataSide, SideField, SidePair
 from gyrecheck.model.fields import Kind, Level, Tier
-from gyrecheck.rulebook.contract import Contract, normal
+from gyrecheck.rulebook.contract import Contract
+from gyrecheck.rulebook.field_names import normal
 from gyrecheck.verdict.pair_values import same_content
 
 MERGES: Mapping[str, tuple[str, ...]] = {"done": ("terminated", "truncated")}

@@ -13,7 +13,8 @@ from dataclasses import replace
 import numpy as np
 
 from gyrecheck.model.fields import Column, Kind, RecordBatch
-from gyrecheck.rulebook.contract import Contract, Family, RoleMap
+from gyrecheck.rulebook.contract import Contract, RoleMap
+from gyrecheck.rulebook.field_names import Family
 
 LEAST = 4
 """Rows from which the values of a batch say what their key means."""
