@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
 
 from gyrecheck.model.events import Reading
@@ -17,17 +15,16 @@ from gyrecheck.model.finding import State, Verdict
 from gyrecheck.model.folder import FolderBalance
 from gyrecheck.model.snapshot import FileSeen, Snapshot
 from gyrecheck.rulebook.codes import Code
-from gyrecheck.rulebook.log_formats import load_formats
 from gyrecheck.screen.build import Circumstances, build_view
 from gyrecheck.screen.hooked import AFTER, HookedLook, HookJudge
-from gyrecheck.screen.places import alive, handoff_rows, size_of
+from gyrecheck.screen.log_lines import LogLines
+from gyrecheck.screen.places import alive, handoff_rows, not_begun
 from gyrecheck.screen.sampled_file import Rows, SampledFile
 from gyrecheck.screen.view import RunState, View
 from gyrecheck.stream.follow import Follower
-from gyrecheck.stream.follow_file import Change, Lines
+from gyrecheck.stream.follow_file import Change
 from gyrecheck.stream.follow_pipe import FollowedPipe
-from gyrecheck.stream.logs import Ask, OpenLog, open_log
-from gyrecheck.stream.open_log import LogFile
+from gyrecheck.stream.logs import Ask, OpenLog
 from gyrecheck.stream.run_folder import is_run_folder, read_run_folder
 from gyrecheck.stream.shard_follow import OUTPUTS, is_hooked
 from gyrecheck.verdict.folder import with_folder
@@ -36,20 +33,12 @@ from gyrecheck.verdict.tally import Tally
 
 FOLDER_EVERY, FOLDER_SHARE = 0.5, 10.0
 """A run folder's files are read twice a second, or as seldom as makes it a tenth of the time; its log is read every poll."""
-UNKNOWN_KEPT = 200
-CHOOSE_AGAIN = 1 << 18
 FINISHED = ("trainer_finished", "sampler_finished")
-
-
-@cache
-def _words(extra: Path | None) -> tuple[bytes, ...]:
-    """Every word by which some format is known."""
-    return tuple({word.encode() for form in load_formats(extra).values() for word in (*form.anchors, *form.requires)})
 
 
 @dataclass(slots=True)
 class RunFeed:
-    """One run, followed. `targets` are logs, folders or patterns; `clock` and `host_pid` are replaced in tests."""
+    """One run, followed. `targets` are logs, folders or patterns."""
 
     targets: tuple[str, ...]
     codes: dict[str, Code]
@@ -67,22 +56,18 @@ class RunFeed:
     folder_due: float = -1e9
     """When (monotonic) a run folder's files are read again."""
     _follower: Follower | None = None
-    _logs: dict[str, OpenLog] = field(default_factory=dict)
+    _lines: LogLines = field(init=False)
     _gaps: list[str] = field(default_factory=list)
-    _unknown: list[str] = field(default_factory=list)
-    _not_understood: int = 0
     _last_data: float | None = None
     _started: float = field(default_factory=time.monotonic)
-    _seen_bytes: dict[str, int] = field(default_factory=dict)
     _missing_since: float | None = None
     _seen_alive: set[int] = field(default_factory=set)
     _hook: HookedLook | None = None
     _found_topology: str = ""
-    _pipe: FollowedPipe | None = None
     _sample: SampledFile | None = None
-    _closed: bool = False
-    _chosen_at: dict[str, int] = field(default_factory=dict)
-    _timed: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._lines = LogLines(self.ask)
 
     def poll(self) -> View:
         """Read what is new and judge the run as far as it is known."""
@@ -96,15 +81,15 @@ class RunFeed:
             for item in follower.poll():
                 if isinstance(item, Change):
                     self._changed(item)
-                elif (found := self._read(item)) is not None:
+                elif (found := self._lines.read(item)) is not None:
                     fresh += found
                 else:
                     self._start(Tally(AFTER) if self._hook is not None else Tally())
                     fresh = []
                     break
             again = self._follower is None or (follower.behind and len(fresh) < 200_000)
-        fresh += self._last_line()
-        if self._one_order(fresh):
+        fresh += self._lines.last_line()
+        if len({r.path for r in fresh}) > 1 and all(r.time is not None for r in fresh):
             fresh.sort(key=lambda r: r.time or 0.0)
         return self.show(fresh)
 
@@ -113,9 +98,9 @@ class RunFeed:
         if fresh:
             self.tally.feed(fresh)
             self._last_data = time.monotonic()
-        for log in self._logs.values():
+        for log in self._lines.logs.values():
             self.tally.saw(self._note(log))
-        self.tally.ordered = self._ordered()
+        self.tally.ordered = self._lines.ordered()
         looked = self._hook.poll() if self._hook is not None else self._look_at_folder()
         if looked and self._hook is not None:
             self._last_data = time.monotonic()
@@ -167,28 +152,23 @@ class RunFeed:
             return Follower(tuple(f"{self.targets[0]}/{name}" for name in OUTPUTS))
         if "-" not in self.targets:
             return Follower(self.targets)
-        if self._pipe is None:
-            self._pipe = FollowedPipe(sys.stdin.fileno())
+        if self._lines.pipe is None:
+            self._lines.pipe = FollowedPipe(sys.stdin.fileno())
         else:
-            self._pipe.rewind()
-        return Follower(self.targets, {"-": self._pipe})
+            self._lines.pipe.rewind()
+        return Follower(self.targets, {"-": self._lines.pipe})
 
     def _start(self, tally: Tally) -> None:
         """Read everything from its beginning again."""
         if self._follower is not None:
             self._follower.close()
-        self.tally, self._logs, self._seen_bytes, self._timed = tally, {}, {}, {}
-        self._unknown, self._not_understood, self._follower = [], 0, None
-
-    def _ordered(self) -> bool:
-        """Whether all readings stand in one order: one log, a rotated set, or times in every log that was understood."""
-        logs = [log for log in self._logs.values() if log.readings]
-        return len(self._logs) <= 1 or all(2 * self._timed.get(log.log.path, 0) >= log.readings for log in logs)
+        self._lines.forget()
+        self.tally, self._follower = tally, None
 
     @property
     def ended(self) -> bool:
         """Every side says so itself, the process that was named is gone, or every process that was seen alive here is dead."""
-        if (self.pid is not None and not alive(self.pid)) or (self._pipe is not None and self._pipe.ended):
+        if (self.pid is not None and not alive(self.pid)) or (self._lines.pipe is not None and self._lines.pipe.ended):
             return True
         running = self._alive()
         if running and not any(running.values()) and len(running) == len(self.snapshot.processes):
@@ -202,60 +182,6 @@ class RunFeed:
         running = {p.pid: alive(p.pid) for p in self.snapshot.processes if p.pid}
         self._seen_alive |= {pid for pid, runs in running.items() if runs}
         return {pid: runs for pid, runs in running.items() if pid in self._seen_alive}
-
-    def _one_order(self, fresh: Sequence[Reading]) -> bool:
-        return len({r.path for r in fresh}) > 1 and all(r.time is not None for r in fresh)
-
-    def _read(self, lines: Lines) -> list[Reading] | None:
-        """The readings of lines; None when the file's format became clear only now, so that all must be read anew."""
-        log = self._logs.get(lines.path)
-        seen = self._seen_bytes.get(lines.path, 0)
-        if log is None or (log.chosen.form is None and seen < CHOOSE_AGAIN and self._may_be_known(lines, seen)):
-            chosen = open_log(self._file(lines), self.ask)
-            chosen.scan.reader.whole_last_line = False
-            self._chosen_at[lines.path] = seen + len(lines.data)
-            if log is not None and chosen.chosen.form is not None:
-                return None
-            if log is None:
-                log = self._logs[lines.path] = chosen
-        self._seen_bytes[lines.path] = seen + len(lines.data)
-        found = log.scan.feed(lines.data)
-        log.readings += len(found)
-        self._timed[lines.path] = self._timed.get(lines.path, 0) + sum(reading.time is not None for reading in found)
-        self._note_unknown(lines, found)
-        return found
-
-    def _may_be_known(self, lines: Lines, seen: int) -> bool:
-        """Whether new lines may tell a format that the old ones did not: they hold a word of one, and are more than a drop."""
-        if 16 * (seen + len(lines.data) - self._chosen_at.get(lines.path, 0)) < seen:
-            return False
-        return any(word in lines.data for word in _words(self.ask.extra))
-
-    def _file(self, lines: Lines) -> LogFile:
-        """What the format is chosen from: the file, or what the pipe gave so far."""
-        if self._pipe is None or lines.path != "-":
-            return LogFile(lines.path, size_of(lines.path))
-        head = self._pipe.head()
-        return LogFile("-", len(head), head)
-
-    def _last_line(self) -> list[Reading]:
-        """What a pipe's last line without its newline says, by the ledger's rule for such lines."""
-        log = self._logs.get("-")
-        if self._pipe is None or log is None or not self._pipe.ended or self._closed:
-            return []
-        self._closed = True
-        found = [reading for batch in log.scan.read([self._pipe.close()]) for reading in batch]
-        log.readings += len(found)
-        return found
-
-    def _note_unknown(self, lines: Lines, found: list[Reading]) -> None:
-        known = {reading.line for reading in found}
-        total = lines.data.count(b"\n")
-        self._not_understood += total - len(known & set(range(lines.first_line, lines.first_line + total)))
-        if len(self._unknown) < UNKNOWN_KEPT:
-            for at, raw in enumerate(lines.data[: 1 << 16].split(b"\n")[:-1], lines.first_line):
-                if at not in known and raw.strip() and len(self._unknown) < UNKNOWN_KEPT:
-                    self._unknown.append(f"{lines.path}:{at}   {raw[:160].decode('utf-8', 'backslashreplace')}")
 
     def _changed(self, change: Change) -> None:
         if change.kind == "gap":
@@ -280,7 +206,7 @@ class RunFeed:
         return place is not None
 
     def _circumstances(self) -> Circumstances:
-        files = tuple(self._logs)
+        files = tuple(self._lines.logs)
         hook = self._hook.figures() if self._hook is not None else None
         missing = [t for t in self.targets if t != "-" and not Path(t).exists()]
         begun = bool(self.snapshot.series) or (hook is not None and any(row.total for row in hook.counters))
@@ -305,9 +231,9 @@ class RunFeed:
             age=age,
             files=files,
             gaps=tuple(self._gaps),
-            unknown_lines=tuple(self._unknown),
-            not_understood=self._not_understood,
-            waiting_for=() if begun else self._waiting(),
+            unknown_lines=tuple(self._lines.unknown),
+            not_understood=self._lines.not_understood,
+            waiting_for=() if begun else not_begun(self.targets, len(self._lines.logs)),
             command="gyrecheck watch --once " + " ".join(self.targets),
             alive=self._alive(),
             handoff=(*handoff_rows(self.targets, self.snapshot, self.folder, live=state != "ended"), *self._sampled()),
@@ -322,12 +248,3 @@ class RunFeed:
         if self._sample is None:
             self._sample = SampledFile(self.codes, self.chosen, self.ask.extra)
         return self._sample.look(place)
-
-    def _waiting(self) -> tuple[str, ...]:
-        rows = ["No events yet.", ""]
-        for target in self.targets:
-            place = Path(target)
-            state = "folder exists" if place.is_dir() else "file exists" if place.exists() else "does not exist yet"
-            rows.append(f"Watching   {target}   ({state}, {len(self._logs)} logs read)")
-        rows += ["", "If the program runs but logs elsewhere:   gyrecheck watch PATH"]
-        return (*rows, "If it does not log counts at all:         gyrecheck run -- python train.py")

@@ -73,3 +73,14 @@ def _folders(place: Path) -> list[Path]:
         return [p for p in place.iterdir() if p.is_dir()]
     except OSError:
         return []
+
+
+def not_begun(targets: tuple[str, ...], logs: int) -> tuple[str, ...]:
+    """What to say while nothing has come: where we look, how many logs were read, what to try."""
+    rows = ["No events yet.", ""]
+    for target in targets:
+        place = Path(target)
+        state = "folder exists" if place.is_dir() else "file exists" if place.exists() else "does not exist yet"
+        rows.append(f"Watching   {target}   ({state}, {logs} logs read)")
+    rows += ["", "If the program runs but logs elsewhere:   gyrecheck watch PATH"]
+    return (*rows, "If it does not log counts at all:         gyrecheck run -- python train.py")

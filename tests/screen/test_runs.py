@@ -188,7 +188,7 @@ def test_a_pipe_and_the_ledger_agree(tmp_path):
     for log in cases:
         with log.open("rb") as file:
             feed = RunFeed(("-",), load_codes())
-            feed._pipe = FollowedPipe(file.fileno())
+            feed._lines.pipe = FollowedPipe(file.fileno())
             while feed.poll().state != "ended":
                 pass
             feed.close()
