@@ -11,6 +11,7 @@ import typer
 
 from gyrecheck.model.errors import GyreError
 from gyrecheck.model.finding import Finding
+from gyrecheck.model.whole_file import write_whole
 from gyrecheck.source.baseline import Entry, baseline_text, compare, entries_of, read_baseline
 from gyrecheck.source.texts import Text
 
@@ -67,12 +68,9 @@ class Accepted:
 
 
 def _write(path: Path, text: str) -> None:
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        partial.write_text(text, encoding="utf-8", newline="")
-        partial.replace(path)
+        write_whole(path, text.encode())
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise GyreError(f"{path}: the baseline cannot be written ({error.strerror or error})") from error
 
 

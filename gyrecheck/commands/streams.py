@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
 from gyrecheck.model.errors import GyreError
+from gyrecheck.model.whole_file import exists_as_file, write_whole
 
 
 def write_stdout(text: str) -> None:
@@ -35,12 +35,9 @@ def write_file(path: Path, text: str, *, force: bool) -> None:
     Raises:
         GyreError: the file exists and `force` is off, or it cannot be written.
     """
-    if path.exists() and not force:
+    if exists_as_file(path) and not force:
         raise GyreError(f"{path}: exists already", hint="--force overwrites it")
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        partial.write_text(text, encoding="utf-8", newline="", errors="surrogateescape")
-        partial.replace(path)
+        write_whole(path, text.encode("utf-8", "surrogateescape"))
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise GyreError(f"{path}: cannot be written ({error.strerror or error})") from error

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import io
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from gyrecheck.model.errors import GyreError
+from gyrecheck.model.whole_file import exists_as_file, write_whole
 
 PALETTE = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#777777")
 """Seven hues that stay apart for colour-blind readers (Paul Tol's bright set)."""
@@ -43,18 +43,15 @@ def draw_run(path: Path, plots: tuple[Plot, ...], *, force: bool = False) -> Non
     kind = path.suffix.lower().lstrip(".")
     if kind not in {"png", "svg", "pdf"}:
         raise GyreError(f"--figure {path}: expected a name that ends in .png, .svg or .pdf", hint="e.g. --figure run.svg")
-    if path.exists() and not force:
+    if exists_as_file(path) and not force:
         raise GyreError(f"{path}: exists already", hint="--force overwrites it")
     if not plots:
         raise GyreError(
             f"--figure {path}: the log holds no series to draw", hint="counters or metrics over at least three lines are needed"
         )
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        partial.write_bytes(render_image(plots, kind))
-        partial.replace(path)
+        write_whole(path, render_image(plots, kind))
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise GyreError(f"{path}: cannot be written ({error.strerror or error})") from error
 
 
