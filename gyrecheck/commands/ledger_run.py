@@ -14,6 +14,7 @@ from gyrecheck.model.errors import GyreError
 from gyrecheck.model.events import Reading, Unit
 from gyrecheck.model.finding import Report
 from gyrecheck.model.snapshot import FileSeen, Snapshot
+from gyrecheck.model.whole_file import exists_as_file
 from gyrecheck.rulebook.codes import Code
 from gyrecheck.stream.event_files import kind_of
 from gyrecheck.stream.formats import best_format
@@ -269,7 +270,7 @@ class _Columns:
     """All that was read as columns: CSV while reading, or Parquet at the end."""
 
     def __init__(self, path: Path, *, force: bool) -> None:
-        if path.exists() and not force:
+        if exists_as_file(path) and not force:
             raise GyreError(f"{path}: exists already", hint="--force overwrites it")
         if path.suffix not in {".csv", ".parquet"}:
             raise GyreError(f"--columns {path}: expected a name that ends in .csv or .parquet", hint="e.g. --columns run.parquet")
