@@ -5,32 +5,21 @@ from __future__ import annotations
 import ast
 from sys import intern
 
-from gyrecheck.model.facts import Atoms, Bind, Call, Decorator, Exit, Function, Import, Param
-from gyrecheck.source.scopes import Scope, dotted, mentioned
+from gyrecheck.model.facts import Atoms, Bind, Import, Param
+from gyrecheck.source.open_scopes import OpenScopes, new_record
+from gyrecheck.source.spelled import OPERATORS, constant, operator
 
-OPERATORS: dict[type, str] = {
-    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**", ast.MatMult: "@",
-    ast.And: "and", ast.Or: "or", ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Is: "is",
-    ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in", ast.BitOr: "|", ast.BitAnd: "&", ast.BitXor: "^", ast.LShift: "<<",
-    ast.RShift: ">>",
-}  # fmt: skip
 _NO_ATOMS: Atoms = ()
 _NAMES: dict[str, Atoms] = {}
 _CONSTANTS: dict[tuple[type, object], Atoms] = {}
 """Atoms of one name or constant, shared by all files: most of a tree's names stand in it a hundred times."""
-_new = tuple.__new__
-"""Makes a record without its constructor's own call, which is a third of the price; all fields in order."""
 
 
-class Expressions:
+class Expressions(OpenScopes):
     """Reads expressions in the open scope. `expect` is what the next call's result is used for."""
 
     def __init__(self) -> None:
-        self.scopes: list[Scope] = []
-        self.functions: list[Function | None] = []
-        self.imports: list[Import] = []
-        self.annotated: set[str] = set()
-        self.scope: Scope
+        super().__init__()
         self.expect = 0
         self.type_only = False
         self.guarded = False
@@ -43,28 +32,6 @@ class Expressions:
             ast.ListComp: self._comprehension, ast.SetComp: self._comprehension, ast.GeneratorExp: self._comprehension,
             ast.DictComp: self._comprehension, ast.Yield: self._yield, ast.YieldFrom: self._yield,
         }  # fmt: skip
-
-    def _open(self, name: str, qualname: str, cls: int, line: int, column: int, end_line: int) -> int:
-        index = len(self.functions)
-        parent = self.scopes[-1] if self.scopes else None
-        while parent is not None and parent.name.startswith("<class ") and not name.startswith("<class "):
-            parent = self.scopes[self.scopes.index(parent) - 1] if self.scopes.index(parent) else None
-        self.functions.append(None)
-        self.scope = Scope(index, name, qualname, -1 if parent is None else parent.index, cls, line, column, end_line)
-        self.scopes.append(self.scope)
-        return index
-
-    def _close(self, params: tuple[Param, ...], decorators: tuple[Decorator, ...], returns: str, *, is_async: bool) -> None:
-        done = self.scopes.pop()
-        self.functions[done.index] = done.finished(params, decorators, returns, is_async=is_async)
-        if self.scopes:
-            self.scope = self.scopes[-1]
-
-    def _qualified(self, name: str) -> str:
-        outer = self.scope.qualname
-        if not outer:
-            return name
-        return f"{outer}.{name}" if self.scope.name.startswith("<class ") else f"{outer}.<locals>.{name}"
 
     def _bind(self, target: ast.expr, atoms: Atoms, form: str, op: str, annotation: str = "") -> None:
         if isinstance(target, (ast.Tuple, ast.List)):
@@ -79,12 +46,8 @@ class Expressions:
         scope = self.scope
         scope.order += 1
         scope.binds.append(
-            _new(Bind, (intern(path), atoms, form, op, target.lineno, target.col_offset, scope.block, scope.order, annotation))
+            new_record(Bind, (intern(path), atoms, form, op, target.lineno, target.col_offset, scope.block, scope.order, annotation))
         )
-
-    def _exit(self, kind: str, node: ast.stmt | ast.expr, items: tuple[Atoms, ...]) -> None:
-        scope = self.scope
-        scope.exits.append(Exit(kind, node.lineno, node.col_offset, scope.block, scope.tick(), items))
 
     def _params(self, node: ast.arguments) -> tuple[Param, ...]:
         plain = (*node.posonlyargs, *node.args)
@@ -100,11 +63,6 @@ class Expressions:
     def _param(self, arg: ast.arg, default: ast.expr | None, kind: str) -> Param:
         annotation = self._annotation(arg.annotation) if arg.annotation is not None else ""
         return Param(arg.arg, annotation, None if default is None else self._value(default), kind)
-
-    def _annotation(self, node: ast.expr) -> str:
-        """The annotation as `dotted` has it; every first name in it is remembered."""
-        mentioned(node, self.annotated)
-        return dotted(node)
 
     def _lambda(self, node: ast.Lambda) -> Atoms:
         params = self._params(node.args)
@@ -125,7 +83,7 @@ class Expressions:
         if kind is ast.Constant:
             value = node.value  # type: ignore[union-attr]
             key = (type(value), value)
-            return _CONSTANTS.get(key) or _CONSTANTS.setdefault(key, (_constant(value),))
+            return _CONSTANTS.get(key) or _CONSTANTS.setdefault(key, (constant(value),))
         if kind is ast.Attribute:
             path = self._path(node)  # type: ignore[arg-type]
             if path is not None:
@@ -190,18 +148,6 @@ class Expressions:
             where = (self.scope.index, node.lineno, node.col_offset, node.end_col_offset or 0, self.type_only, self.guarded)
             self.imports.append(Import(str(args[0][0])[2:-1], "", "", 0, "dynamic", *where))
         return self._record(name, node, result, args, keywords, receiver)
-
-    def _record(
-        self, name: str, node: ast.expr, result: int, args: tuple[Atoms, ...], keywords: tuple[tuple[str, Atoms], ...], receiver: Atoms
-    ) -> Atoms:
-        scope = self.scope
-        scope.order += 1
-        name = intern(name)
-        at = len(scope.calls)
-        end_line, end = node.end_lineno or node.lineno, node.end_col_offset or 0
-        row = (name, node.lineno, node.col_offset, end_line, end, scope.block, scope.order, result, args, keywords, receiver)
-        scope.calls.append(_new(Call, row))
-        return (at,)
 
     def _dict(self, node: ast.Dict) -> Atoms:
         self.expect = 0
@@ -300,23 +246,3 @@ class Expressions:
             left, right = self._test(node.left), self._test(node.right)  # type: ignore[attr-defined]
             return (*left[0], *right[0]), left[1] + right[1] + OPERATORS.get(type(node.op), "")  # type: ignore[attr-defined]
         return self._value(node), ""
-
-
-def _constant(value: object) -> str:
-    """A constant as an atom: long texts are cut."""
-    return intern("=" + (repr(value[:80]) if type(value) is str else repr(value) if type(value) is not bytes else "b"))
-
-
-def operator(node: ast.expr | None) -> str:
-    """The outermost operator of a value, as `Bind.op` has it."""
-    kind = type(node)
-    if kind is ast.BinOp or kind is ast.BoolOp:
-        return OPERATORS.get(type(node.op), "")  # type: ignore[union-attr]
-    return _SHAPES.get(kind, "")
-
-
-_SHAPES: dict[type, str] = {
-    ast.IfExp: "if", ast.Compare: "cmp", ast.Dict: "{}", ast.List: "[]", ast.Set: "[]",
-    ast.Tuple: "[]", ast.ListComp: "[]", ast.DictComp: "{}",
-    ast.Lambda: "lambda", ast.Await: "await", ast.Subscript: "item", ast.JoinedStr: "text",
-}  # fmt: skip

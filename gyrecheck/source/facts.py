@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 
 from gyrecheck.model.facts import Atoms, Bind, Class, Decorator, Import, Module
-from gyrecheck.source.expressions import OPERATORS, Expressions, operator
+from gyrecheck.source.expressions import Expressions
 from gyrecheck.source.scopes import dotted
+from gyrecheck.source.spelled import OPERATORS, operator
 
 
 def facts_of(tree: ast.Module, path: str, lines: int = 0) -> Module:

@@ -8,14 +8,12 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 
 from gyrecheck.model.events import Unit
 from gyrecheck.model.snapshot import Place, Series
-
-NEAR_ZERO = 0.2
-"""A running total that falls below this share of itself began anew; above it, the run went back to a saved state."""
+from gyrecheck.verdict.running_totals import Evidence, anew, decide, growth_of, usual_step
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,29 +107,20 @@ class Flow:
         return self.values[start - 1] if not self.cumulative or self.orders[start] in self.resets else 0.0
 
 
-@dataclass(slots=True)
-class _Evidence:
-    """What a group of keys, printed on the same lines, shows about running totals."""
-
-    grows: int = 0
-    falls: int = 0
-    reasons: list[str] = field(default_factory=list)
-
-
 def build_flows(series: Iterable[Series], terms: frozenset[str], levels: frozenset[str], restarts: Sequence[int]) -> tuple[Flow, ...]:
     """One flow per key (and per-process key) among `terms`."""
     by_key: dict[tuple[str, str, str, str], list[Series]] = {}
     for one in series:
         if one.key.term in terms:
             by_key.setdefault((one.key.name, one.key.term, one.key.reason, one.key.stream), []).append(one)
-    groups: dict[tuple[str, int], _Evidence] = {}
+    groups: dict[tuple[str, int], Evidence] = {}
     growth: dict[int, int] = {}
     for members in by_key.values():
         if members[0].key.term in levels or members[0].key.cumulative != "detect":
             continue
         for one in members:
-            evidence = groups.setdefault((one.path, one.first_place.line), _Evidence())
-            verdict = growth[id(one)] = _growth(one, restarts)
+            evidence = groups.setdefault((one.path, one.first_place.line), Evidence())
+            verdict = growth[id(one)] = growth_of(one, restarts)
             evidence.grows += verdict > 0
             evidence.falls += verdict < 0
     flows = []
@@ -143,76 +132,9 @@ def build_flows(series: Iterable[Series], terms: frozenset[str], levels: frozens
             cumulative = key.cumulative == "yes"
             why = "declared a running total" if cumulative else "declared per step"
         else:
-            cumulative, why = _decide(members, groups, [growth[id(one)] for one in members])
+            cumulative, why = decide(members, groups, [growth[id(one)] for one in members])
         flows.append(_flow(members, cumulative=cumulative, why=why, level=key.term in levels))
     return tuple(flows)
-
-
-def _growth(series: Series, restarts: Sequence[int]) -> int:
-    """1: this can only be a running total; -1: this can only be a count per step; 0: it does not show."""
-    if series.count < 2:
-        return 0
-    if series.falls > _allowed(series, restarts):
-        return -1
-    if series.rises == 0:
-        return 0
-    moves = (series.rises + series.falls) / (series.count - 1)
-    if series.count >= 3 and moves >= 0.6 and series.last >= 1.5 * max(series.first, 1e-9) and _steady(series):
-        return 1
-    return 1 if series.count >= 4 and moves >= 0.5 and series.first > 0 and series.last > series.first * 1.2 and _steady(series) else 0
-
-
-def _steady(series: Series) -> bool:
-    """Whether the increments are of one size (a running total), not the values (counts that wander upwards)."""
-    steps = [b - a for a, b in zip(series.values, series.values[1:]) if b > a]  # noqa: B905
-    if len(steps) < 2:
-        return True
-    mean = sum(steps) / len(steps)
-    spread = math.sqrt(sum((s - mean) ** 2 for s in steps) / len(steps))
-    return spread <= 2.0 * mean
-
-
-def _allowed(series: Series, restarts: Sequence[int]) -> int:
-    """Falls that restarts explain: each mark one; few falls to near zero explain themselves when all else rises evenly."""
-    if not series.falls:
-        return 0
-    marks = min(series.falls, sum(series.orders[0] < order <= series.orders[-1] for order in restarts))
-    if series.rises < 4 * series.falls:
-        return marks
-    step = _usual_step(series.values)
-    resets = sum(_anew(a, b, step) for a, b in zip(series.values, series.values[1:]))  # noqa: B905
-    return max(marks, resets) if resets == series.falls and _steady(series) else marks
-
-
-def _usual_step(values: Sequence[float]) -> float:
-    """The median increment."""
-    steps = sorted(b - a for a, b in pairwise(values) if b > a)
-    return steps[len(steps) // 2] if steps else 0.0
-
-
-def _anew(before: float, after: float, step: float) -> bool:
-    """Whether a running total that fell began anew: it is near zero, or no more than a few of its usual steps."""
-    return after < before and (after < NEAR_ZERO * before or (after <= 2.5 * step and after <= 0.5 * before))
-
-
-def _decide(members: list[Series], groups: dict[tuple[str, int], _Evidence], own: list[int]) -> tuple[bool, str]:
-    if -1 in own:
-        return False, "per step: it falls"
-    if 1 in own:
-        return True, "a running total: it only grows"
-    beside = [groups[one.path, one.first_place.line] for one in members]
-    grows, falls = sum(e.grows for e in beside), sum(e.falls for e in beside)
-    if grows > falls:
-        return True, "a running total, like the numbers beside it"
-    if falls:
-        return False, "per step, like the numbers beside it"
-    if all(one.rises == 0 for one in members):
-        return False, "per step: it never grows"
-    first, last = members[0].first, max(one.last for one in members)
-    steps = max(one.count for one in members) - 1
-    return (
-        (True, "a running total: it only grows") if last >= first + steps and last >= 1.5 * first else (False, "per step: it hardly grows")
-    )
 
 
 def _flow(members: list[Series], *, cumulative: bool, why: str, level: bool) -> Flow:
@@ -264,7 +186,7 @@ def _curve(chain: list[Series], *, cumulative: bool, level: bool) -> Curve:
     values: list[float] = []
     resets: list[int] = []
     base, previous, summed = 0.0, -math.inf, 0.0
-    step = _usual_step(chain[0].values) if cumulative and not level else 0.0
+    step = usual_step(chain[0].values) if cumulative and not level else 0.0
     for one in chain:
         orders.extend(one.orders)
         if level:
@@ -276,7 +198,7 @@ def _curve(chain: list[Series], *, cumulative: bool, level: bool) -> Curve:
             for order, value in zip(one.orders, one.values, strict=True):
                 if value < previous:
                     resets.append(order)
-                    if _anew(previous, value, step):
+                    if anew(previous, value, step):
                         base += previous
                 previous = value
                 values.append(base + value)
