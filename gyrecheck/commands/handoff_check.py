@@ -6,15 +6,14 @@ import shlex
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gyrecheck.handoff.open import Records, open_records
-from gyrecheck.handoff.profile import Profile, shape_text
+from gyrecheck.handoff.profile import Profile
 from gyrecheck.handoff.run_settings import run_settings
 from gyrecheck.handoff.schema_text import schema_text
 from gyrecheck.model.errors import GyreError
-from gyrecheck.model.fields import FieldSeen
-from gyrecheck.model.finding import Finding, Report, Scalar, Severity, State, Table
+from gyrecheck.model.finding import Finding, Report, Severity, State, Table
 from gyrecheck.rulebook.codes import load_codes, select_codes
 from gyrecheck.rulebook.contract import Contract, RoleMap, load_contract
 from gyrecheck.rulebook.project_config import load_project_config
@@ -23,6 +22,8 @@ from gyrecheck.verdict.records.judge import Judge, Judgement
 
 if TYPE_CHECKING:
     from gyrecheck.rulebook.codes import Sample
+from gyrecheck.commands.handoff_tables import contract_table, field_table
+from gyrecheck.commands.one_episode import Episode
 
 READER_NAMES = {
     "jsonl": "JSON lines", "json_file": "JSON", "csv_file": "CSV", "npz": "numpy", "safetensors_file": "safetensors", "arrow": "Arrow",
@@ -47,7 +48,7 @@ def show_report(
     contract = load_contract(schema, load_project_config(config, Path.cwd()).rules_folder)
     records = open_records(files, contract)
     profile = Profile()
-    found = _Episode(episode)
+    found = Episode(episode)
     for batch in records:
         profile.feed(batch)
         if episode and not found.complete:
@@ -146,63 +147,6 @@ def _present(fields: Mapping[str, str], keys: Sequence[str]) -> dict[str, str]:
     return {role: key for role, key in fields.items() if key in keys}
 
 
-def field_table(seen: Sequence[FieldSeen]) -> Table:
-    """`show`'s table: one row a key."""
-    rows = tuple((f.key, f.role, f"{f.dtype or f.kind.value}", shape_text(f), _range(f), _remarks(f), f.example) for f in seen)
-    return Table(("key", "role", "dtype", "shape", "range", "remarks", "example"), rows)
-
-
-def contract_table(contract: Contract, seen: Sequence[FieldSeen], findings: Sequence[Finding]) -> Table:
-    """`check`'s table: the contract's fields that are there, each with `ok` or what is wrong with it."""
-    wrong: dict[str, list[str]] = {}
-    for finding in findings:
-        if finding.field and finding.severity is not Severity.NOTE:
-            wrong.setdefault(finding.field, []).append(
-                f"{finding.code} {finding.name}" + (f" at {finding.records}" if finding.records else "")
-            )
-    rows: list[tuple[Scalar, ...]] = []
-    for field in seen:
-        role = field.role or ("" if field.key.startswith("header.") else "-")
-        if not role:
-            continue
-        state = "; ".join(wrong.get(field.key, ())) or ("not judged" if role == "-" else "ok")
-        rows.append((field.key, role, f"{field.dtype or field.kind.value} {shape_text(field)}", _range(field), state))
-    for role, spec in contract.schema_roles.items():
-        if spec.required and role not in {field.role for field in seen}:
-            rows.append(("-", role, "", "", "MISSING"))
-    return Table(("key", "role", "dtype and shape", "range", "contract"), tuple(rows))
-
-
-def _range(field: FieldSeen) -> str:
-    if field.minimum is None or field.maximum is None:
-        return ""
-    if field.minimum == field.maximum:
-        return f"{field.minimum:.6g}"
-    return f"{field.minimum:.6g} to {field.maximum:.6g}"
-
-
-def _remarks(field: FieldSeen) -> str:
-    said = []
-    if field.absent:
-        said.append(f"absent at {field.absent} of {field.rows}")
-    if field.null:
-        said.append(f"None at {field.null} of {field.rows}")
-    if field.empty:
-        said.append(f"empty at {field.empty}")
-    if field.holes:
-        said.append(f"{field.holes} None inside")
-    if field.nan:
-        said.append(f"{field.nan} NaN")
-    if field.infinite:
-        said.append(f"{field.infinite} infinite")
-    if field.constant:
-        said.append("constant")
-    if len(field.shapes) > 1 and len({len(s) for s, _, _ in field.shapes}) > 1:
-        shape, _, record = field.shapes[1]
-        said.append(f"{list(shape)} from record {record}")
-    return ", ".join(said)
-
-
 def _heading(records: Records, rows: int, roles: RoleMap) -> str:
     kinds = ", ".join(dict.fromkeys(READER_NAMES.get(name, name) for name in records.readers))
     known = f", names as in {roles.framework}" if roles.framework else ""
@@ -230,52 +174,6 @@ def _next(findings: Sequence[Finding], files: Sequence[Path]) -> str:
 def _refuse_empty(rows: int, files: Sequence[Path]) -> None:
     if not rows:
         raise GyreError(f"{files[0]}: holds no record", hint="nothing checked is no pass; was the sampler stopped before its first write?")
-
-
-class _Episode:
-    """Gathers one episode's rows for printing, up to `LIMIT` of them."""
-
-    LIMIT = 1000
-
-    def __init__(self, wanted: str) -> None:
-        self.wanted = wanted
-        self.complete = False
-        self._rows: list[tuple[Scalar, ...]] = []
-        self._keys: tuple[str, ...] = ()
-        self._name: Any = None
-
-    def feed(self, batch: Any, roles: RoleMap) -> None:  # noqa: ANN401 - a RecordBatch
-        from gyrecheck.handoff.profile import example
-
-        key = roles.key("episode_id") or roles.key("trajectory_id")
-        ends = [roles.key(role) for role in ("terminated", "truncated", "done") if roles.key(role)]
-        names = batch.columns.get(key)
-        self._keys = self._keys or tuple(name for name in batch.columns if not name.startswith("header."))
-        for row in range(batch.rows):
-            name = example(names, row) if names is not None else None
-            if self._name is None and self.wanted not in {"first", name}:
-                continue
-            if self._rows and names is not None and name != self._name:
-                if self.wanted == "first":
-                    self.complete = True
-                    return
-                continue
-            self._name = name if self._name is None else self._name
-            self._rows.append(
-                (int(batch.records[row]), *(example(batch.columns[k], row) if k in batch.columns else "" for k in self._keys))
-            )
-            ended = any(example(batch.columns[end], row) in {"true", "1"} for end in ends if end in batch.columns)
-            if len(self._rows) >= self.LIMIT or (ended and names is None):
-                self.complete = True
-                return
-
-    def table(self) -> Table:
-        if not self._rows:
-            raise GyreError(f"--episode {self.wanted}: no record has this episode", hint="--episode first prints the first one")
-        note = f"only the first {self.LIMIT} steps" if len(self._rows) >= self.LIMIT else ""
-        return Table(
-            ("record", *self._keys), tuple(self._rows), title=f"episode {self._name if self._name is not None else 'first'}", note=note
-        )
 
 
 def prove(sample: Sample) -> tuple[tuple[str, int], ...]:

@@ -23,6 +23,7 @@ from gyrecheck.verdict.records.lengths import Lengths
 from gyrecheck.verdict.records.logprobs import LogProbs
 from gyrecheck.verdict.records.masks import Masks
 from gyrecheck.verdict.records.meant import roles_meant
+from gyrecheck.verdict.records.mixed_versions import MixedVersions
 from gyrecheck.verdict.records.placeholders import PlaceholderAction, PlaceholderToken
 from gyrecheck.verdict.records.presence import NotANumber, Presence, TimeTags
 from gyrecheck.verdict.records.question import Case, Question
@@ -34,7 +35,7 @@ from gyrecheck.verdict.records.steps import StepReader
 from gyrecheck.verdict.records.successors import StuckObservation, Successor
 from gyrecheck.verdict.records.told_values import Discounts, EpisodeReturn, RatioTold, RewardPlace
 from gyrecheck.verdict.records.version_order import Age, DeclaredLag, VersionOrder
-from gyrecheck.verdict.records.versions import Lag, MixedVersions
+from gyrecheck.verdict.records.versions import Lag
 from gyrecheck.verdict.records.view import View
 from gyrecheck.verdict.records.writing_order import WritingOrder
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from gyrecheck.model.fields import Column, Kind
+from gyrecheck.model.fields import Kind
+from gyrecheck.verdict.records.step_columns import is_list, list_rows, numeric, reordered, rows_of
 from gyrecheck.verdict.records.view import Anything, Bools, Floats, Ints, View, rank
 
 STEP_ROLES = ("reward", "terminated", "truncated", "done", "logprob", "value", "action", "step")
@@ -75,8 +76,8 @@ class StepReader:
     def _read(self, view: View) -> Steps | None:
         if view.has("tokens") and not view.has("step"):
             return None
-        lists = [role for role in STEP_ROLES if (c := view.column(role)) is not None and _numeric(c) and _is_list(c)]
-        scalars = [role for role in STEP_ROLES if (c := view.column(role)) is not None and _numeric(c) and not _is_list(c)]
+        lists = [role for role in STEP_ROLES if (c := view.column(role)) is not None and numeric(c) and is_list(c)]
+        scalars = [role for role in STEP_ROLES if (c := view.column(role)) is not None and numeric(c) and not is_list(c)]
         if view.batch.axes == "undecided":
             return None
         if any(role in lists for role in ("reward", "terminated", "truncated", "done", "logprob", "value")):
@@ -117,15 +118,15 @@ class StepReader:
             episode=codes[order],
             names=self._names,
             step=step[0][order] if step is not None and step[1].all() else None,
-            obs=_take(_rows(view, "obs"), order),
-            next_obs=_take(_rows(view, "next_obs"), order),
-            reward=_take(view.number("reward"), order),
-            returns=_take(view.number("return"), order),
+            obs=reordered(rows_of(view, "obs"), order),
+            next_obs=reordered(rows_of(view, "next_obs"), order),
+            reward=reordered(view.number("reward"), order),
+            returns=reordered(view.number("return"), order),
             final_obs=(np.asarray(final.counts) > 0)[order] if final is not None else None,
             labelled=labelled,
             per_record=False,
             order=order,
-            **{role: _take(flag, order) for role, flag in flags.items()},
+            **{role: reordered(flag, order) for role, flag in flags.items()},
         )
 
     def _trajectories(self, view: View, lists: list[str]) -> Steps | None:
@@ -140,7 +141,7 @@ class StepReader:
 
         def of(role: str) -> Anything | None:
             column = view.column(role)
-            if column is None or not _numeric(column):
+            if column is None or not numeric(column):
                 return None
             if np.array_equal(np.asarray(column.counts), counts):
                 return np.asarray(column.flat)
@@ -149,7 +150,7 @@ class StepReader:
         def flag(role: str) -> Bools | None:
             values = of(role)
             column = view.column(role)
-            if column is None or not _numeric(column):
+            if column is None or not numeric(column):
                 return None
             if rank(column) == 0:  # a flag of the record speaks of its last step
                 whole = view.flag(role)
@@ -180,8 +181,8 @@ class StepReader:
             codes = self._code(keys)[row]
         order = np.argsort(codes, kind="stable") if bool((np.diff(codes) < 0).any()) else np.arange(n)
         final = view.column("final_obs")
-        obs, extra = _list_rows(view.column("obs"), counts)
-        next_obs, _ = _list_rows(view.column("next_obs"), counts)
+        obs, extra = list_rows(view.column("obs"), counts)
+        next_obs, _ = list_rows(view.column("next_obs"), counts)
         carries = np.zeros(n, np.bool_)
         if final is not None or extra:
             carries = last if extra else last & (np.asarray(final.counts) > 0)[row] if final is not None else carries
@@ -191,14 +192,14 @@ class StepReader:
             record=view.records[row][order],
             episode=codes[order],
             names=self._names,
-            terminated=_take(flag("terminated"), order),
-            truncated=_take(flag("truncated"), order),
-            done=_take(flag("done"), order),
-            step=_take(np.asarray(step, np.int64) if step is not None else None, order),
-            obs=_take(obs, order),
-            next_obs=_take(next_obs, order),
-            reward=_take(number.astype(np.float64) if number is not None else None, order),
-            returns=_take(gained.astype(np.float64) if gained is not None else None, order),
+            terminated=reordered(flag("terminated"), order),
+            truncated=reordered(flag("truncated"), order),
+            done=reordered(flag("done"), order),
+            step=reordered(np.asarray(step, np.int64) if step is not None else None, order),
+            obs=reordered(obs, order),
+            next_obs=reordered(next_obs, order),
+            reward=reordered(number.astype(np.float64) if number is not None else None, order),
+            returns=reordered(gained.astype(np.float64) if gained is not None else None, order),
             final_obs=carries[order] if final is not None or extra else None,
             labelled=not columns,
             per_record=True,
@@ -244,61 +245,3 @@ def steps_of(view: View) -> Steps | None:
     reader = view.shared.setdefault("reader", StepReader())
     made: Steps | None = reader.read(view)
     return made
-
-
-def _numeric(column: Column) -> bool:
-    return column.kind not in {Kind.TEXT, Kind.OBJECT, Kind.NONE} and column.texts is None
-
-
-def _is_list(column: Column) -> bool:
-    """Whether a row holds several values: [1] is a scalar with an axis too many."""
-    return rank(column) >= 1 and bool(len(np.asarray(column.counts))) and int(np.asarray(column.counts).max()) > 1
-
-
-def _take(values: Any, order: Ints) -> Any:  # noqa: ANN401 - arrays of several dtypes or None
-    if values is None or (len(order) and order[0] == 0 and order[-1] == len(order) - 1 and bool((np.diff(order) == 1).all())):
-        return values
-    return values[order]
-
-
-def _rows(view: View, role: str) -> Floats | None:
-    """[rows, D], NaN rows where a row has no value; None where dimensions differ."""
-    column = view.column(role)
-    if column is None or not _numeric(column):
-        return None
-    counts = np.asarray(column.counts)
-    filled = counts > 0
-    if not filled.any():
-        return None
-    width = int(counts[filled][0])
-    if (counts[filled] != width).any():
-        return None
-    flat = np.asarray(column.flat).reshape(-1, width)
-    if filled.all():
-        return flat
-    out = np.full((view.rows, width), np.nan)
-    out[filled] = flat
-    return out
-
-
-def _list_rows(column: Column | None, counts: Ints) -> tuple[Floats | None, bool]:
-    """[N, D] the observations of trajectories, and whether each holds one more at its end (which is left out)."""
-    if column is None or not _numeric(column):
-        return None, False
-    own = np.asarray(column.counts)
-    lengths = np.array([*(shape[0] if shape else 0 for shape in column.shapes), 0], np.int64)[np.asarray(column.shape_of)]
-    if not (counts > 0).any():
-        return None, False
-    flat = np.asarray(column.flat)
-    for extra in (0, 1):
-        if np.array_equal(lengths, counts + extra):
-            width = own // np.maximum(lengths, 1)
-            if (width != width[0]).any() or not width[0]:
-                return None, False
-            table = flat.reshape(-1, int(width[0]))
-            if extra:
-                keep = np.ones(len(table), np.bool_)
-                keep[np.cumsum(lengths) - 1] = False
-                table = table[keep]
-            return table, bool(extra)
-    return None, False

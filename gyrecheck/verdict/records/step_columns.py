@@ -1,0 +1,70 @@
+"""Columns of a batch as arrays of steps: [rows, D] where a row is a step, [N, D] where a row is a trajectory of several."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gyrecheck.model.fields import Column, Kind
+from gyrecheck.verdict.records.view import Floats, Ints, View, rank
+
+
+def numeric(column: Column) -> bool:
+    """Whether a column holds numbers."""
+    return column.kind not in {Kind.TEXT, Kind.OBJECT, Kind.NONE} and column.texts is None
+
+
+def is_list(column: Column) -> bool:
+    """Whether a row holds several values: [1] is a scalar with an axis too many."""
+    return rank(column) >= 1 and bool(len(np.asarray(column.counts))) and int(np.asarray(column.counts).max()) > 1
+
+
+def reordered(values: Any, order: Ints) -> Any:  # noqa: ANN401 - arrays of several dtypes or None
+    """Values in another order; the very array where the order is the one they have."""
+    if values is None or (len(order) and order[0] == 0 and order[-1] == len(order) - 1 and bool((np.diff(order) == 1).all())):
+        return values
+    return values[order]
+
+
+def rows_of(view: View, role: str) -> Floats | None:
+    """[rows, D], NaN rows where a row has no value; None where dimensions differ."""
+    column = view.column(role)
+    if column is None or not numeric(column):
+        return None
+    counts = np.asarray(column.counts)
+    filled = counts > 0
+    if not filled.any():
+        return None
+    width = int(counts[filled][0])
+    if (counts[filled] != width).any():
+        return None
+    flat = np.asarray(column.flat).reshape(-1, width)
+    if filled.all():
+        return flat
+    out = np.full((view.rows, width), np.nan)
+    out[filled] = flat
+    return out
+
+
+def list_rows(column: Column | None, counts: Ints) -> tuple[Floats | None, bool]:
+    """[N, D] the observations of trajectories, and whether each holds one more at its end (which is left out)."""
+    if column is None or not numeric(column):
+        return None, False
+    own = np.asarray(column.counts)
+    lengths = np.array([*(shape[0] if shape else 0 for shape in column.shapes), 0], np.int64)[np.asarray(column.shape_of)]
+    if not (counts > 0).any():
+        return None, False
+    flat = np.asarray(column.flat)
+    for extra in (0, 1):
+        if np.array_equal(lengths, counts + extra):
+            width = own // np.maximum(lengths, 1)
+            if (width != width[0]).any() or not width[0]:
+                return None, False
+            table = flat.reshape(-1, int(width[0]))
+            if extra:
+                keep = np.ones(len(table), np.bool_)
+                keep[np.cumsum(lengths) - 1] = False
+                table = table[keep]
+            return table, bool(extra)
+    return None, False
