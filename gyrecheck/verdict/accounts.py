@@ -6,18 +6,17 @@ whose unit is not said joins the only named unit, and that is said.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from gyrecheck.model.events import Unit
 from gyrecheck.model.snapshot import Series, Snapshot
+from gyrecheck.verdict.account_terms import fills_a_store, flow_of, group_members, once, sinks, step_axis
 from gyrecheck.verdict.flows import Flow, build_flows
 
 LEVELS = frozenset(("left", "in_flight"))
 COUNTED = frozenset(("sampled", "taken", "drawn", "dropped", "dropped_stale", "dropped_other", "done", "written", "read")) | LEVELS
-SINKS = ("dropped_stale", "dropped_other", "dropped")
 EVALUATION = frozenset(("eval", "evaluation", "validation", "val", "test"))
 SUPPLIED = "--left"
 
@@ -71,7 +70,7 @@ class Account:
 def open_accounts(snapshot: Snapshot, *, left: float | None = None) -> tuple[Account, ...]:
     """The balances of a run, the richest first; empty when the log counts nothing."""
     restarts = [mark.order for mark in snapshot.marked("restart")]
-    flows = _once([f for f in build_flows(snapshot.series, COUNTED, LEVELS, restarts) if f.stream not in EVALUATION])
+    flows = once([f for f in build_flows(snapshot.series, COUNTED, LEVELS, restarts) if f.stream not in EVALUATION])
     if not any(f.term in {"sampled", "taken", "done", "left", "drawn"} for f in flows):
         return ()
     accounts: list[Account] = []
@@ -80,17 +79,6 @@ def open_accounts(snapshot: Snapshot, *, left: float | None = None) -> tuple[Acc
         if account is not None:
             accounts.extend(_segments(account, snapshot))
     return tuple(sorted(accounts, key=lambda a: (-_richness(a), a.segment)))
-
-
-_TOTAL_WORD = re.compile(r"(?i)[\W_]*(total|cum|cumulative|lifetime|overall|sum)[\W_]*")
-
-
-def _once(flows: list[Flow]) -> list[Flow]:
-    """One flow a quantity: where `taken` and `taken_total` are both logged, the running total stands for both."""
-    totals = {
-        (f.term, f.reason, f.stream, _TOTAL_WORD.sub("", f.name).lower()) for f in flows if _TOTAL_WORD.search(f.name) and f.cumulative
-    }
-    return [f for f in flows if _TOTAL_WORD.search(f.name) or (f.term, f.reason, f.stream, f.name.lower()) not in totals]
 
 
 def _richness(account: Account) -> int:
@@ -130,86 +118,39 @@ def _parted(flows: list[Flow]) -> list[tuple[tuple[Unit, str], list[Flow], list[
 
 
 def _account(unit: Unit, stream: str, flows: list[Flow], snapshot: Snapshot, notes: list[str], given: float | None) -> Account | None:
-    sampled, taken = _one(flows, "sampled"), _one(flows, "taken")
-    if sampled is not None and taken is not None and (size := _members(sampled, taken, snapshot)):
+    sampled, taken = flow_of(flows, "sampled"), flow_of(flows, "taken")
+    if sampled is not None and taken is not None and (size := group_members(sampled, taken, snapshot)):
         flows = [replace(f, values=[v * size for v in f.values], unit=Unit.SAMPLE) if f.unit is Unit.GROUP else f for f in flows]
         notes = [*notes, f"`{sampled.name}` counts groups, `{taken.name}` their members: {size} a group"]
-        unit, sampled, taken = Unit.SAMPLE, _one(flows, "sampled"), _one(flows, "taken")
-    left, in_flight = _one(flows, "left"), _one(flows, "in_flight")
-    drops = _drops(flows)
-    mode = _mode(snapshot, drops, taken, _one(flows, "drawn"))
+        unit, sampled, taken = Unit.SAMPLE, flow_of(flows, "sampled"), flow_of(flows, "taken")
+    left, in_flight = flow_of(flows, "left"), flow_of(flows, "in_flight")
+    drops = sinks(flows)
+    mode = _mode(snapshot, drops, taken, flow_of(flows, "drawn"))
     stand_in = ""
-    if sampled is None and (done := _one(flows, "done")) and taken is not None:
+    if sampled is None and (done := flow_of(flows, "done")) and taken is not None:
         sampled, stand_in = done, f"`{done.name}` counts what was finished either way"
-    if taken is None and sampled is not None and (in_flight or drops) and (done := _one(flows, "done")):
+    if taken is None and sampled is not None and (in_flight or drops) and (done := flow_of(flows, "done")):
         taken, stand_in = done, f"`{done.name}` counts what was finished"
-    if sampled is None and taken is None and (put := _one(flows, "written")) and (got := _one(flows, "read")) and put.unit == got.unit:
+    if (
+        sampled is None
+        and taken is None
+        and (put := flow_of(flows, "written"))
+        and (got := flow_of(flows, "read"))
+        and put.unit == got.unit
+    ):
         taken = got  # a carrier on its own: what is written is read, lies there or is lost
-    if sampled is None and (written := _one(flows, "written")) and taken is not None and written.unit == taken.unit:
+    if sampled is None and (written := flow_of(flows, "written")) and taken is not None and written.unit == taken.unit:
         sampled, stand_in = written, f"`{written.name}` counts what sampling wrote"
-    if sampled is None and drops and taken is not None and (drawn := _one(flows, "drawn")):
+    if sampled is None and drops and taken is not None and (drawn := flow_of(flows, "drawn")):
         sampled, stand_in, mode = drawn, f"`{drawn.name}` counts what was drawn from the data set", "queue"
-    if sampled is None and left is not None and any(f.reason == "overwritten" for f in drops) and (axis := _axis(snapshot)):
+    if sampled is None and left is not None and any(f.reason == "overwritten" for f in drops) and (axis := step_axis(snapshot)):
         sampled, stand_in = axis, f"`{axis.name}` counts the steps sampled"
         mode = "replay"
     if sum(f is not None for f in (sampled, taken, left)) + bool(drops) < 2:
         return None
-    if taken is None and sampled is not None and left is not None and not drops and _store(sampled, left):
+    if taken is None and sampled is not None and left is not None and not drops and fills_a_store(sampled, left):
         return None  # a replay store that only fills, or is full: what is overwritten is not logged
     return Account(unit, stream, mode, sampled, taken, drops, left, in_flight, given, notes=tuple(dict.fromkeys(notes)), stand_in=stand_in)
-
-
-_MEMBERS = re.compile(r"(?i)samples?|rows?|completions?|responses?|answers?|rollouts?|sequences?|traj")
-
-
-def _members(sampled: Flow, taken: Flow, snapshot: Snapshot) -> int:
-    """How many members a group has, where one number counts groups and the other clearly counts members; 0 elsewhere."""
-    if sampled.unit is not Unit.GROUP or taken.unit is Unit.GROUP or not _MEMBERS.search(taken.name) or sampled.last <= 0:
-        return 0
-    ratio = taken.last / sampled.last
-    told = next((s.last for s in snapshot.of("group_size") if s.low == s.high), 0.0)
-    if told >= 2:
-        return int(told) if ratio > 1.25 and ratio <= 1.25 * told else 0
-    late = [(taken.at(o) or 0.0) / v for o, v in zip(sampled.orders, sampled.values, strict=True) if v > 0][1:]
-    size = round(ratio)
-    return size if size >= 2 and late and all(abs(r - size) < 0.02 * size for r in late) else 0
-
-
-def _one(flows: list[Flow], term: str) -> Flow | None:
-    """The flow that stands for a term: declared before understood, then the one told most often; parts are added up."""
-    found = [f for f in flows if f.term == term]
-    if not found:
-        return None
-    parts = [f for f in found if f.part]
-    if len(parts) > 1:
-        return _added(parts)
-    return max(found, key=lambda f: (f.sure, len(f.orders), -f.first_order))
-
-
-def _added(parts: list[Flow]) -> Flow:
-    orders = sorted({order for part in parts for order in part.orders})
-    values = [sum(part.at(order) or 0.0 for part in parts) for order in orders]
-    first = parts[0]
-    resets = tuple(sorted({r for part in parts for r in part.resets}))
-    return Flow(
-        " + ".join(p.name for p in parts), first.term, first.unit, first.reason, first.stream, first.cumulative, first.why, orders, values,
-        resets, tuple(s for p in parts for s in p.series), True, all(p.sure for p in parts), all(p.exact for p in parts),
-    )  # fmt: skip
-
-
-def _drops(flows: list[Flow]) -> tuple[Flow, ...]:
-    """The sinks, none counted twice: a total beside its parts stands alone."""
-    found = [f for f in flows if f.term in SINKS]
-    for total in sorted(found, key=lambda f: -f.last):
-        rest = [f for f in found if f is not total]
-        if len(rest) > 1 and total.last > 0 and abs(total.last - sum(f.last for f in rest)) < 1e-9:
-            return tuple(rest) if total.term == "dropped" else (total,)
-    whole = next((f for f in found if f.term == "dropped"), None)
-    if whole is not None and len(found) == 2:
-        other = next(f for f in found if f is not whole)
-        if whole.last == other.last:
-            return (other,)
-    return tuple(found)
 
 
 def _mode(snapshot: Snapshot, drops: tuple[Flow, ...], taken: Flow | None, drawn: Flow | None) -> str:
@@ -219,21 +160,6 @@ def _mode(snapshot: Snapshot, drops: tuple[Flow, ...], taken: Flow | None, drawn
     if drawn is not None or (taken is None and any(f.reason == "overwritten" for f in drops)):
         return "replay"
     return "queue"
-
-
-def _store(sampled: Flow, left: Flow) -> bool:
-    """Whether the level follows what was sampled until it stays at its capacity, as a replay store does."""
-    top = max(left.values)
-    return all(v == top or abs((sampled.at(o) or 0.0) - v) <= 0.05 * max(v, 1.0) for o, v in zip(left.orders, left.values, strict=True))
-
-
-def _axis(snapshot: Snapshot) -> Flow | None:
-    """The step axis as a flow, for replay logs whose first number is the count of environment steps."""
-    axes = [s for s in snapshot.of("step") if s.rises >= 1]
-    if not axes:
-        return None
-    flows = build_flows(axes[:1], frozenset(("step",)), frozenset(), [m.order for m in snapshot.marked("restart")])
-    return flows[0]
 
 
 def _segments(account: Account, snapshot: Snapshot) -> list[Account]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from gyrecheck.model.events import Unit
 from gyrecheck.model.finding import Severity, State
 from gyrecheck.model.snapshot import Series
-from gyrecheck.verdict.accounts import SINKS
+from gyrecheck.verdict.account_terms import SINKS
 from gyrecheck.verdict.ruling import Because, Docket, count
 from gyrecheck.verdict.view import View
 

@@ -1,14 +1,13 @@
-"""Who waits for whom, and whether it can ever come: a hold for a policy that nobody will publish, a carrier nobody reads."""
+"""Who waits for whom, and whether it can ever come: a hold for a policy that nobody will publish, a knock that nobody answers."""
 
 from __future__ import annotations
 
-import re
-from itertools import pairwise
-
 from gyrecheck.model.finding import Severity, State
-from gyrecheck.model.snapshot import Mark, Series
+from gyrecheck.model.snapshot import Mark
+from gyrecheck.verdict.carrier import lost_port, rejected, unread
+from gyrecheck.verdict.growth import leaking, unbounded
 from gyrecheck.verdict.ruling import Because, Docket, count
-from gyrecheck.verdict.view import View, last_move
+from gyrecheck.verdict.view import View
 
 _SETTLED = frozenset(("counter", "level", "version", "axis"))
 _PROGRESS = frozenset(
@@ -39,15 +38,15 @@ _PROGRESS = frozenset(
 
 def judge_waiting(run: View, docket: Docket) -> None:
     """Enter the verdicts on waits and the carrier."""
-    if not _stuck(run, docket) and not _ports(run, docket):
+    if not _stuck(run, docket) and not lost_port(run, docket):
         _unanswered(run, docket)
     flying = next(iter(run.snapshot.of("in_flight")), None)
     if flying is not None and flying.count >= 3 and flying.high > 0 and flying.last == 0:
         docket.add("GYR515", State.HOLDS, f"`{flying.name}` drains from {count(flying.high)} to 0", quantity=flying.name, value=0)
-    _carrier(run, docket)
-    _rejected(run, docket)
-    _unbounded(run, docket)
-    _leaking(run, docket)
+    unread(run, docket)
+    rejected(run, docket)
+    unbounded(run, docket)
+    leaking(run, docket)
 
 
 def _last_progress(run: View) -> int:
@@ -167,137 +166,3 @@ def _unanswered(run: View, docket: Docket) -> None:
             hint="see which side should answer, and whether it still runs",
             at_most=Severity.WARNING,
         )
-
-
-_PORT = re.compile(r"(?:port[ =:]+|:)(\d{2,5})\b(?!:)")
-
-
-def _ports(run: View, docket: Docket) -> bool:
-    """A port that is connected to, and nobody listens on."""
-    heard = [(m, p) for m in run.snapshot.marked("listening") for p in _PORT.findall(_untimed(m.place.text))]
-    knocked = [(m, p) for m in run.snapshot.marked("connecting") for p in _PORT.findall(_untimed(m.place.text))]
-    if not heard or not knocked or run.snapshot.marked("connected"):
-        return False
-    open_ports = {p for _, p in heard}
-    lost = [(m, p) for m, p in knocked if p not in open_ports]
-    if not lost or len(lost) < len(knocked):
-        return False
-    mark, port = lost[0]
-    docket.add(
-        "GYR602",
-        State.BROKEN,
-        f"connects to port {port}, on which nobody listens; {', '.join(sorted(open_ports))} is listened on",
-        quantity="port",
-        value=int(port),
-        first=mark.place,
-        because=[Because(heard[0][0].place, "listens"), Because(mark.place, "connects")],
-        hint="give both sides the same address from one place: gyrecheck keys CONFIG",
-    )
-    return True
-
-
-def _untimed(text: str) -> str:
-    return re.sub(r"\d{1,2}:\d\d(:\d\d)?", "", text)
-
-
-def _rejected(run: View, docket: Docket) -> None:
-    """Data refused for its form."""
-    marks = run.snapshot.marked("rejected")
-    if marks:
-        docket.add(
-            "GYR505",
-            State.BROKEN,
-            (f"the consumer refuses data for its form, {len(marks)} line{'s' if len(marks) > 1 else ''}, the first {marks[0].place.line}"),
-            quantity="rejected",
-            value=len(marks),
-            first=marks[0].place,
-            because=[marks[0].place],
-            hint="mend the sampler's writer: gyrecheck handoff check shows the field",
-            at_most=None if len(marks) >= 3 or not run.taken or run.taken.last == 0 else Severity.WARNING,
-        )
-
-
-def _unbounded(run: View, docket: Docket) -> None:
-    """A buffer without a bound that only fills."""
-    account = run.main
-    left = account.left if account else None
-    if (
-        left is None
-        or len(left.values) < 12
-        or run.snapshot.of("capacity", "max_age", "dropped_stale")
-        or account is None
-        or account.mode == "replay"
-    ):
-        return
-    rises = sum(b > a for a, b in zip(left.values, left.values[1:]))  # noqa: B905
-    if rises >= 0.9 * (len(left.values) - 1) and left.last >= 10 * max(left.values[0], 1):
-        docket.add(
-            "GYR604",
-            State.BROKEN,
-            (f"`{left.name}` grows from {count(left.values[0])} to {count(left.last)}, and neither a capacity nor an age limit is logged"),
-            quantity=left.name,
-            value=left.last,
-            first=left.last_place,
-            because=[left.first_place],
-            hint="bound the buffer, or limit the age",
-            at_most=Severity.NOTE,
-        )
-
-
-def _leaking(run: View, docket: Docket) -> None:
-    """Work in flight that only grows, line after line up to the last: slots that are never given back."""
-    for series in run.series("in_flight", least=12):
-        rises = sum(b > a for a, b in pairwise(series.values))
-        late = series.values[3 * len(series) // 4 :]
-        if (
-            series.falls
-            or rises < 0.8 * (series.count - 1)
-            or series.thinned > 1
-            or late[-1] <= late[0]
-            or series.last < 2 * max(series.first, 1)
-        ):
-            continue
-        done = next((s for s in run.series("done", "taken", "sampled") if s.rises >= 0.8 * (s.count - 1)), None)
-        if done is None:
-            continue
-        docket.add(
-            "GYR604",
-            State.BROKEN,
-            f"`{series.name}` grows from {count(series.first)} to {count(series.last)} and never falls while `{done.name}` goes on: slots are "
-            "taken and not given back",
-            quantity=series.name,
-            value=series.last,
-            first=series.first_place,
-            because=[series.first_place, series.last_place],
-            hint="release the slot where a request fails or is cancelled, too",
-            at_most=Severity.WARNING,
-        )
-        return
-
-
-def _carrier(run: View, docket: Docket) -> None:
-    """Written and not read."""
-    written = _best(run.series("written"))
-    read = _best(run.series("read"))
-    if written is None or read is None or written.key.unit != read.key.unit or written.count < 3:
-        return
-    put = written.last if written.falls == 0 and written.rises else written.total
-    got = read.last if read.falls == 0 and read.rises else read.total
-    if put > 0 and got == 0:
-        docket.add(
-            "GYR504",
-            State.BROKEN,
-            f"{count(put)} written (`{written.name}`), none read (`{read.name}`)",
-            quantity=read.name,
-            value=0,
-            first=read.first_place,
-            because=[written.last_place, read.last_place],
-            hint="compare the two sides' folder, queue or port",
-        )
-
-
-def _best(found: tuple[Series, ...]) -> Series | None:
-    return max(found, key=lambda s: s.count) if found else None
-
-
-__all__ = ["judge_waiting", "last_move"]
