@@ -46,7 +46,6 @@ def compare_report(request: Request, codes: dict[str, Code], sides: list[tuple[J
     if request.figure is not None or request.html is not None:
         _draw(request, found)
     balances = tuple(_balance(judged, name) for (judged, _), name in zip(sides, names, strict=True))
-    broken = sum(v.state is State.BROKEN for v in docket.verdicts)
     report = Report(
         command="ledger",
         inputs=request.paths,
@@ -55,9 +54,7 @@ def compare_report(request: Request, codes: dict[str, Code], sides: list[tuple[J
         tables={"compare": table(found)},
         heading=((f"Two runs over {found.axis} {count(found.low)} to {count(found.high)}: A {request.paths[0]} · B {request.paths[1]}"),),
         sentences=tuple(text for text in balances if text),
-        summary=f"{broken} difference{'s' if broken != 1 else ''} above the thresholds, in this configuration and range."
-        if broken
-        else "No difference above the thresholds, in this configuration and range.",
+        summary=_summary(docket),
         next=next((v.next for v in docket.verdicts if v.state is State.BROKEN), ""),
     )
     if request.html is not None:
@@ -76,6 +73,17 @@ def _draw(request: Request, found: Pair) -> None:
     from gyrecheck.report.figure import draw_run
 
     draw_run(request.figure, pair_plots(found), force=request.force)
+
+
+def _summary(docket: Docket) -> str:
+    """How many differences there are, in a sentence."""
+    broken = sum(v.state is State.BROKEN for v in docket.verdicts)
+    levels = next((v.value for v in docket.verdicts if v.state is State.HOLDS and v.value), 0)
+    if broken:
+        return f"{broken} difference{'s' if broken != 1 else ''} above the thresholds, in this configuration and range."
+    if levels:
+        return f"{levels} difference{'s' if levels != 1 else ''} in level, none above the thresholds, in this configuration and range."
+    return "No difference above the thresholds, in this configuration and range."
 
 
 def _names(paths: tuple[str, ...]) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from gyrecheck.model.finding import Severity, State
 from gyrecheck.model.snapshot import Place, Series
+from gyrecheck.verdict.compare_levels import SHARES, apart, shares
 from gyrecheck.verdict.ruling import Because, Docket, count
 from gyrecheck.verdict.view import View
 
@@ -72,19 +73,21 @@ def pair(a: View, b: View, names: tuple[str, str]) -> Pair | None:
                 continue
             found.append((one, other, _on(one, at_a), _on(other, at_b)))
             break
-    if not found:
+    shares_a, shares_b = shares(a, at_a), shares(b, at_b)
+    parts = [(term, *shares_a[term], *shares_b[term]) for term in SHARES if term in shares_a and term in shares_b]
+    if not found and not parts:
         return None
-    low = max(max(pa[0][0], pb[0][0]) for _, _, pa, pb in found)
-    high = min(min(pa[-1][0], pb[-1][0]) for _, _, pa, pb in found)
+    told = [(one.key.term, one.name, one, other, pa, pb) for one, other, pa, pb in found]
+    told += [(term, term.replace("_share", " of sampled"), one, other, pa, pb) for term, one, pa, other, pb in parts]
+    low = max(max(pa[0][0], pb[0][0]) for *_, pa, pb in told)
+    high = min(min(pa[-1][0], pb[-1][0]) for *_, pa, pb in told)
     if high <= low:
         return None
     curves = []
-    for one, other, pa, pb in found:
+    for term, name, one, other, pa, pb in told:
         axis = sorted({x for x, _ in (*pa, *pb) if low <= x <= high})
         if len(axis) >= 3:
-            curves.append(
-                Curve(one.key.term, one.name, tuple(axis), tuple(_at(pa, x) for x in axis), tuple(_at(pb, x) for x in axis), one, other)
-            )
+            curves.append(Curve(term, name, tuple(axis), tuple(_at(pa, x) for x in axis), tuple(_at(pb, x) for x in axis), one, other))
     return Pair(axes[0][0], low, high, tuple(curves), names) if curves else None
 
 
@@ -181,14 +184,14 @@ def judge_pair(found: Pair, docket: Docket) -> None:
             entered += 1
     if "loss" in sides and "reward" in sides:
         _loss_without_reward(sides, names, suspect, control, scope, docket)
-    if not entered:
-        docket.add(
-            "GYR418",
-            State.HOLDS,
-            f"the two runs do not part in what both log ({', '.join(sorted(set(names.values())))}); {scope}",
-            quantity="difference",
-            value=0,
-        )
+    broken = {v.quantity for v in docket.verdicts}
+    levels = [text for c in found.curves if c.name not in broken and (text := apart(c.name, c.axis, c.a, c.b, share=c.term in SHARES))]
+    if levels:
+        said = f"the two runs differ in level, {found.names[0]} against {found.names[1]}: {', '.join(levels)}; that alone is no fault"
+    else:
+        said = f"the two runs do not part in what both log ({', '.join(sorted(set(names.values())))})"
+    if levels or not broken:
+        docket.add("GYR418", State.HOLDS, f"{said}; {scope}", quantity="difference", value=len(levels))
 
 
 def _suspect(found: Pair) -> tuple[bool, str]:

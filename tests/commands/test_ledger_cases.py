@@ -115,3 +115,22 @@ def test_mild_lag_does_not() -> None:
     folder = CASES / "078-uniform-lag-destabilises"
     report = compared(Request((str(folder / "clean_lag0.log"), str(folder / "clean_lag1.log"))), load_codes())
     assert _broken(report) == {}
+
+
+def test_levels_and_shares_that_differ_are_said(tmp_path: Path) -> None:
+    """Reward 1 against 9 and 0% against 50% dropped at every step are said, stand in the table, and are no fault by themselves."""
+    for name, reward, dropped in (("a", 1, 0), ("b", 9, 32)):
+        lines = [
+            f"iter {n}: sampled_total={64 * n} dropped_stale={dropped * n} taken={(64 - dropped) * n} buffer_left=0 reward={reward} loss=0.{n}"
+            for n in range(1, 9)
+        ]
+        (tmp_path / f"{name}.log").write_text("\n".join(lines) + "\n")
+    report = compared(Request((str(tmp_path / "a.log"), str(tmp_path / "b.log"))), load_codes())
+    said = next(v for v in report.verdicts if v.code == "GYR418")
+    assert (said.state, said.value) == (State.HOLDS, 3)
+    assert "`reward` 1 against 9, `taken of sampled` 100% against 50%, `dropped of sampled` 0% against 50%; that alone" in said.message
+    assert "loss" not in said.message
+    assert ("", "B", "0.5", "0.5", "0.5", "0.5", "0.5") in report.tables["compare"].rows
+    assert report.summary.startswith("3 differences in level")
+    same = compared(Request((str(tmp_path / "a.log"), str(tmp_path / "a.log"))), load_codes())
+    assert "do not part" in same.verdicts[0].message
