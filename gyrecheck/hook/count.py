@@ -154,10 +154,12 @@ def update_under_sample(runtime: Runtime, label: str, skip: int = 3) -> None:
 
 
 def begin_update(entry: Entry, args: tuple[object, ...], libraries: tuple[str, ...] = ()) -> None:
-    """Count an update call: exact call site, turn, crossing, human line."""
+    """Count an update call: exact call site, turn, crossing, human line; one within another is counted as nested too."""
     entry.cell[0] = n = entry.cell[0] + 1
     try:
         runtime = entry.runtime
+        if side.OPEN.get() == side.TRAINING:
+            runtime.cells["nested_updates"][0] += 1
         runtime.turn(entry.role)
         runtime.called_from("T", side.calling(libraries), entry.role)[0] += 1
         update_under_sample(runtime, entry.label, 4)

@@ -10,7 +10,7 @@ import time
 from gyrecheck.hook import side
 from gyrecheck.hook.count import begin_sample, begin_update, sampling_wrapper, training_wrapper
 from gyrecheck.hook.runtime import MARKED, current
-from gyrecheck.model.shard_layout import LEDGER
+from gyrecheck.model.shard_layout import COUNTED, LEDGER
 
 TYPE_CHECKING = False  # importing `typing` costs more than this package; type checkers know the name
 if TYPE_CHECKING:
@@ -19,10 +19,16 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, ParamSpec, TypeVar, overload
 
+    from gyrecheck.hook.runtime import Runtime
+
     P = ParamSpec("P")
     R = TypeVar("R")
 
 _SAMPLE_STEP = [0]
+_TOTALS = {f"{name}_total": name for name in COUNTED}
+"""Running totals by the names they are told under."""
+_FELL: set[tuple[int, str]] = set()
+"""Process and term of each fall that is written down."""
 
 
 class _Scope:
@@ -99,27 +105,46 @@ else:
         return _Training(name) if isinstance(name, str) else _Training()(name)
 
 
-def ledger(**totals: int) -> None:
-    """Say the running totals: `sampled taken drawn dropped_stale dropped_other left in_flight`; what is not named keeps its value.
+def ledger(**terms: int) -> None:
+    """Say what became of samples since the last call: `sampled taken drawn dropped_stale dropped_other` are added to their totals.
 
-    All are published as one set: a reader never mixes two calls. An unknown name is written down as an event, not raised.
+    `left` and `in_flight` are levels: what is there now. `sampled_total=...` and its like give a running total instead; one that falls
+    is written down as an event, and so is an unknown name. Nothing is raised. All terms of one call are published as one set: a reader
+    never mixes two calls.
     """
     try:
         runtime = current()
         cells = runtime.cells
-        unknown = [name for name in totals if name not in LEDGER]
+        unknown = [name for name in terms if name not in LEDGER and name not in _TOTALS]
         if unknown:
             runtime.events.write("unknown_term", names=unknown)
         cells["sequence"][0] += 1
         try:
-            for name, value in totals.items():
-                if name in LEDGER:
-                    cells[name][0] = int(value)
+            for name, value in terms.items():
+                amount = int(value)
+                if name in COUNTED:
+                    cells[name][0] += amount
+                    if amount < 0:
+                        _fell(runtime, name, 0, amount)
+                elif name in LEDGER:
+                    cells[name][0] = amount
+                elif name in _TOTALS:
+                    cell = cells[_TOTALS[name]]
+                    if amount < cell[0]:
+                        _fell(runtime, name, cell[0], amount)
+                    cell[0] = amount
             cells["ledger_calls"][0] += 1
         finally:
             cells["sequence"][0] += 1
     except Exception:
         pass
+
+
+def _fell(runtime: Runtime, name: str, before: int, after: int) -> None:
+    """Note, once a term and process, that what can only grow was told to be less."""
+    if (runtime.pid, name) not in _FELL:
+        _FELL.add((runtime.pid, name))
+        runtime.events.write("total_fell", name=name, before=before, after=after, site=side.caller(skip=3))
 
 
 def tag(policy_version: int | None = None, sample_step: int | None = None) -> dict[str, int | float]:

@@ -35,10 +35,14 @@ class ProcessCounts:
     sites: tuple[SiteCount, ...] = ()
 
     def calls(self, letter: str, *, marked: bool | None = None) -> int:
-        """Sample (`S`) or update (`T`) calls; `marked` takes only the project's own marks, or only what the hook found itself."""
+        """Sample (`S`) or update (`T`) calls; `marked` takes only the project's own marks, or only what the hook found itself.
+
+        Of all updates together, those within another one (the optimizer steps of a marked update) are no further ones.
+        """
         found = sum([s.calls for s in self.sites if s.letter == letter and s.entry and (marked is None or (s.role == "marked") is marked)])
         spare = self.cells.get("sample_calls" if letter == "S" else "update_calls", 0)
-        return found + (0 if marked else spare)
+        nested = self.cells.get("nested_updates", 0) if letter == "T" and marked is None else 0
+        return found + (0 if marked else spare) - nested
 
 
 @dataclass(frozen=True, slots=True)

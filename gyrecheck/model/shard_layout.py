@@ -44,8 +44,13 @@ CELLS = (
     "dropped_other",
     "left",
     "in_flight",
+    "nested_updates",  # updates begun while an outer one was open, such as the optimizer steps of a marked update
 )
-LEDGER = ("sampled", "taken", "drawn", "dropped_stale", "dropped_other", "left", "in_flight")
+COUNTED = ("sampled", "taken", "drawn", "dropped_stale", "dropped_other")
+"""Ledger terms that only grow."""
+LEVELS = ("left", "in_flight")
+"""Ledger terms that say what is there now."""
+LEDGER = (*COUNTED, *LEVELS)
 INDEX = {name: index for index, name in enumerate(CELLS)}
 
 CELLS_AT = 1024

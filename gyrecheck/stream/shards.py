@@ -94,14 +94,18 @@ def event_lines(data: bytes, first: int, pid: int, path: str, problems: list[str
 
 
 def events_of(run: HookedRun) -> Iterable[Event]:
-    """The run's counters as the events that every log gives: running totals at the moment of reading, and versions in time."""
+    """The run's counters as the events that every log gives: running totals at the moment of reading, and versions in time.
+
+    Ledger totals of a process that told a fall of one are left out: what they add up to is not known.
+    """
+    fallen = {event.path.removesuffix(layout.EVENTS_SUFFIX) for event in run.of("total_fell")}
     for process in run.processes:
         source = Source(process.path)
         common = {"cumulative": True, "pid": process.pid, "host": process.host, "run_id": process.run_id, "source": source}
-        if process.cells.get("ledger_calls"):
+        if process.cells.get("ledger_calls") and process.path.removesuffix(layout.SUFFIX) not in fallen:
             for term in layout.LEDGER:
                 value = process.cells.get(term, 0)
-                if value or term not in {"drawn", "in_flight"}:
+                if value or term not in {"drawn", "dropped_other", "in_flight"}:
                     yield Event(term, value, Unit.SAMPLE, **common)  # type: ignore[arg-type]
         for letter, kind, side in (("S", "sample_call", "sampling"), ("T", "update_call", "training")):
             calls = process.calls(letter)

@@ -8,7 +8,7 @@ from gyrecheck.model.finding import Scalar, Severity, State, Table, Topology, Ve
 from gyrecheck.model.live import HookedRun
 from gyrecheck.rulebook.hook_table import HookTable
 from gyrecheck.verdict.live_buffers import judge_buffers
-from gyrecheck.verdict.live_reach import judge_reach
+from gyrecheck.verdict.live_reach import judge_reach, judge_told
 from gyrecheck.verdict.live_sides import infer_topology, judge_acting, judge_backwards, judge_coupling, judge_crossings, tables
 from gyrecheck.verdict.live_sync import judge_sync
 from gyrecheck.verdict.live_updates import judge_updates
@@ -45,6 +45,7 @@ def judge_live(run: HookedRun, rules: Rules, table: HookTable) -> LiveJudgement:
     judge_backwards(run, docket)
     judge_buffers(run, docket)
     judge_reach(run, table.unhooked, docket)
+    judge_told(run, docket)
     if coupling := judge_coupling(run, docket):
         sentences.append(coupling)
     broken = any(v.state is State.BROKEN and v.severity is not Severity.NOTE for v in docket.verdicts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gyrecheck.model.finding import State
 from gyrecheck.model.live import HookedRun
+from gyrecheck.model.shard_layout import LEDGER
 from gyrecheck.verdict.ruling import Docket, count
 
 
@@ -20,6 +21,20 @@ def judge_reach(run: HookedRun, unhooked: dict[str, str], docket: Docket) -> Non
         _enter(docket, f"unreadable: {problem}", "files_unreadable", problem)
     if lost := run.total("events_lost"):
         _enter(docket, f"{count(lost)} rare facts could not be written down", "events_lost", lost)
+
+
+def judge_told(run: HookedRun, docket: Docket) -> None:
+    """Say which of the program's own `ledger(...)` calls could not be taken as they stand."""
+    for event in run.of("total_fell"):
+        term, fall = event.text("name"), f"from {count(event.number('before'))} to {count(event.number('after'))}"
+        docket.skip(
+            f"conservation of pid {event.pid}: ledger({term}=...) at {event.text('site')} goes {fall}, and a total only grows; what is told per batch goes without `_total`"
+        )
+    unknown = sorted({name for event in run.of("unknown_term") for name in event.words("names")})
+    if unknown:
+        docket.skip(
+            f"ledger(...) terms of unknown name: {', '.join(unknown)}; known are {', '.join(LEDGER)} and the first five with `_total`"
+        )
 
 
 def _enter(docket: Docket, message: str, quantity: str, value: str | int) -> None:

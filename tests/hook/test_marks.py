@@ -13,7 +13,7 @@ import pytest
 from gyrecheck.hook import ledger, load, log_calls, publish, sampling, tag, training
 from gyrecheck.hook import runtime as runtimes
 from gyrecheck.hook.environments import Environments
-from gyrecheck.stream.shards import read_run
+from gyrecheck.stream.shards import events_of, read_run
 
 
 @pytest.fixture
@@ -280,14 +280,47 @@ def test_many_calls_stand_for_more_at_their_site(run):
     assert abs(next(s.calls for s in found if not s.entry) - 10_000) <= 1024
 
 
-def test_ledger_totals_are_one_set(run):
-    """Totals are kept as given; the sequence is even when none is being written; an unknown name is an event, not an exception."""
+def test_ledger_terms_add_up_and_are_one_set(run):
+    """What is told per batch adds up, a level is set; the sequence is even when no set is being written; an unknown name is an event."""
     ledger(sampled=100, taken=60, dropped_stale=30, left=10)
-    ledger(taken=70, left=0, nonsense=3)
+    ledger(sampled=20, taken=30, left=0, nonsense=3)
     cells = run().processes[0].cells
-    assert [cells[name] for name in ("sampled", "taken", "dropped_stale", "left")] == [100, 70, 30, 0]
+    assert [cells[name] for name in ("sampled", "taken", "dropped_stale", "left")] == [120, 90, 30, 0]
     assert cells["sequence"] == 4
     assert run().of("unknown_term")[0].words("names") == ("nonsense",)
+
+
+def test_a_running_total_is_set_and_its_fall_is_noticed(run):
+    """`sampled_total` is the total itself; one that falls is an event with both values, once, and its ledger is not balanced any more."""
+    ledger(sampled_total=100, taken_total=90)
+    ledger(sampled_total=130, taken_total=120)
+    assert [run().processes[0].cells[name] for name in ("sampled", "taken")] == [130, 120]
+    assert [(e.kind, e.value) for e in events_of(run())][:2] == [("sampled", 130), ("taken", 120)]
+    ledger(sampled_total=40)
+    ledger(sampled_total=30)
+    told = run().of("total_fell")
+    assert [(e.text("name"), e.number("before"), e.number("after")) for e in told] == [("sampled_total", 130, 40)]
+    assert told[0].text("site").split()[-1] == "test_a_running_total_is_set_and_its_fall_is_noticed"
+    assert not list(events_of(run()))
+
+
+def test_an_update_within_an_update_is_no_further_one(run):
+    """A marked update that holds two others, as it may hold optimizer steps, counts once; beside it they count themselves."""
+
+    @training("step")
+    def step():
+        pass
+
+    @training("update")
+    def update():
+        step()
+        step()
+
+    update()
+    step()
+    process = run().processes[0]
+    assert process.calls("T") == 2
+    assert process.calls("T", marked=True) == 4
 
 
 def test_tags_carry_step_time_and_version(run):
