@@ -19,6 +19,7 @@ from gyrecheck.verdict.diagnosis import judge_diagnosis
 from gyrecheck.verdict.finite import judge_finite
 from gyrecheck.verdict.gap import judge_gap
 from gyrecheck.verdict.meant import as_meant
+from gyrecheck.verdict.out_of_range import within_range
 from gyrecheck.verdict.processes import Layout, judge_processes, layout
 from gyrecheck.verdict.ratio import judge_ratio
 from gyrecheck.verdict.repeats import judge_repeats
@@ -65,7 +66,7 @@ def judge(
     """Judge a run as far as it is known. Pure: the same snapshot gives the same verdicts. `age_unit` is `version`, `step` or `second`."""
     rules = Rules(codes, thresholds or load_thresholds(), topology, chosen, max_age, age_unit, left)
     docket = Docket(rules)
-    snapshot = as_meant(snapshot)
+    told, snapshot = snapshot, as_meant(within_range(snapshot, docket))
     accounts = open_accounts(snapshot, left=left)
     balances = judge_conservation(snapshot, accounts, docket)
     run = view(snapshot, accounts, balances)
@@ -88,7 +89,7 @@ def judge(
     judge_processes(run, docket)
     judge_diagnosis(run, load_ladders()["nothing_trains"], docket)
     if not balances:
-        _no_balance(snapshot, docket)
+        _no_balance(told, docket)
     if not docket.verdicts and chosen is None:
         _nothing_to_judge(snapshot, docket)
     verdicts = sorted(docket.verdicts, key=lambda v: (_ORDER[v.state], -v.severity.rank if v.state is not State.HOLDS else 0))

@@ -129,7 +129,7 @@ def clock(seconds: float | None) -> str:
 
 def tidy(value: Scalar) -> Scalar:
     """A whole float as an integer; other floats as they are."""
-    if isinstance(value, float) and value == int(value) and abs(value) < 1e15:
+    if isinstance(value, float) and abs(value) < 1e15 and value == int(value):
         return int(value)
     return value
 
@@ -138,7 +138,7 @@ def count(value: float) -> str:
     """A number for a person: thousands with commas, fractions with three digits."""
     if value != value or value in {float("inf"), float("-inf")}:  # NaN  # noqa: PLR0124
         return str(value)
-    if value == int(value) and abs(value) < 1e15:
+    if abs(value) < 1e15 and value == int(value):
         return f"{int(value):,}"
     return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.1f}"
 
