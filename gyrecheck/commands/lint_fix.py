@@ -16,7 +16,6 @@ from gyrecheck.rulebook.fix_forms import load_fix_forms
 from gyrecheck.source.texts import Text
 
 if TYPE_CHECKING:
-    from gyrecheck.commands.lint_check import Judged
     from gyrecheck.program.program import Program
     from gyrecheck.source.file_text import FileContext
 
@@ -33,7 +32,7 @@ class Mender:
     build: Callable[[tuple[Text, ...]], Program]
     planned: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
 
-    def plan(self, findings: tuple[Finding, ...], texts: tuple[Text, ...], judged: Judged) -> tuple[Finding, ...]:
+    def plan(self, findings: tuple[Finding, ...], texts: tuple[Text, ...]) -> tuple[Finding, ...]:
         """The findings with their fixes; as they are when nobody asked. Notebooks and standard input have none that can be written."""
         self.planned = {}
         if not self.asked:
@@ -48,13 +47,13 @@ class Mender:
             p for p, found in by_path.items() if any(_open(f) and (f.fixes or f.code in forms) for f in found) and not p.endswith(".ipynb")
         }
         program = None
-        if any(forms[f.code].form == "drop-import" for p in open_ for f in by_path[p] if f.code in forms and _open(f)):
+        if any(forms[f.code].form != "insert-call" for p in open_ for f in by_path[p] if f.code in forms and _open(f)):
             program = self.build(texts)
         out = dict(by_path)
         for text in texts:
             path = text.file.shown
             if path in open_:
-                self.planned[path] = plan_fixes(path, text.data, by_path[path], context_of(path, judged, program))
+                self.planned[path] = plan_fixes(path, text.data, by_path[path], context_of(path, program))
                 out[path] = list(self.planned[path])
         order = {id(f): at for at, f in enumerate(findings)}
         pairs = [(order[id(old)], new) for path, found in by_path.items() for old, new in zip(found, out[path], strict=True)]
@@ -132,18 +131,19 @@ def _open(finding: Finding) -> bool:
     return not finding.suppressed and not finding.baselined
 
 
-def context_of(path: str, judged: Judged, program: Program | None) -> FileContext:
+def context_of(path: str, program: Program | None) -> FileContext:
     """What a fix in one file may rely on: its pure samplers, and for imports what others take from it and where names are defined."""
     from gyrecheck.source.file_text import FileContext
+    from gyrecheck.verdict.shapes.meant_graph import only_samples
 
-    samplers = frozenset(str(row[1]) for row in judged.duties if row[0] == "sampler" and str(row[2]).rpartition(":")[0] == path)
-    context = FileContext(samplers=samplers, package=path.endswith("__init__.py"))
+    context = FileContext(package=path.endswith("__init__.py"))
     if program is None:
         return context
     tree = program.tree
     own = next((at for at, m in enumerate(tree.modules) if m.path == path), -1)
     if own < 0:
         return context
+    samplers = frozenset(program.name(fn.number) for fn in tree.functions_of(own) if only_samples(program, fn.number))
     taken, origins = set(), {}
     for at, module in enumerate(tree.modules):
         for entry in module.imports:
@@ -154,7 +154,7 @@ def context_of(path: str, judged: Judged, program: Program | None) -> FileContex
                 origin = _origin(program, target, entry.name)
                 if origin:
                     origins[f"{_absolute(program, at, entry.level, entry.module)}.{entry.name}"] = origin
-    return replace(context, module=tree.dotted_name(own), exported=frozenset(taken), origins=origins)
+    return replace(context, samplers=samplers, module=tree.dotted_name(own), exported=frozenset(taken), origins=origins)
 
 
 def _target(program: Program, importer: int, level: int, module: str) -> int:

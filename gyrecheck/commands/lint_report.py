@@ -86,7 +86,7 @@ def report_of(
     if accepted is not None:
         findings = accepted.mark(findings, frozenset((*(t.file.shown for t in texts), *(u.path for u in failed))))
     if mender is not None:
-        findings = mender.plan(findings, texts, judged)
+        findings = mender.plan(findings, texts)
     findings = _relocated(findings, texts)
     tables: dict[str, Table] = {}
     if duties:

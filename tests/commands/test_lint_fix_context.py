@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from gyrecheck.commands.lint_check import judge_texts, load_rules
+from gyrecheck.commands.lint_check import load_rules
 from gyrecheck.commands.lint_fix import context_of
 from gyrecheck.model.finding import Finding, Severity
 from gyrecheck.program.program import Program
@@ -18,7 +18,7 @@ FILES = {
     "pkg/envs.py": "import gymnasium as gym\n\n\ndef make(name):\n    return gym.make(name)\n\n\nLIMIT = 3\n",
     "pkg/api.py": "from .envs import make as make, LIMIT\nfrom .learn import torch\n",
     "pkg/collect.py": "from pkg.envs import make\n\n\nclass Worker:\n    def go(self, policy):\n        env = make('x')\n        obs, _ = env.reset()\n"
-    "        obs, reward, a, b, _ = env.step(policy(obs))\n",
+    "        obs, reward, a, b, _ = env.step(policy(obs))\n\n\ndef main(policy):\n    Worker().go(policy)\n\n\nmain(None)\n",
     "pkg/learn.py": "import torch\nfrom . import make\nfrom .api import make as build, LIMIT\n\n\ndef fit(policy, loss):\n    loss.backward()\n    return build, make\n",
 }
 
@@ -26,9 +26,8 @@ FILES = {
 def contexts():
     rules = load_rules(Cache(None))
     texts = tuple(Text(SourceFile(Path(p), p), t.encode(), digest(t.encode()), t.encode()) for p, t in FILES.items())
-    judged = judge_texts(texts, rules, Cache(None))
     program = Program(collect(texts, Cache(None), 1)[0], rules.lexicon, rules.regions, rules.words)
-    return {path: context_of(path, judged, program) for path in FILES}
+    return {path: context_of(path, program) for path in FILES}
 
 
 def test_context():

@@ -19,6 +19,10 @@ def rollout(policy: nn.Module, rows):
         value = policy(obs)
         obs, reward, terminated, truncated, _ = env.step(0)
         rows.append({"obs": obs, "reward": reward, "value": value, "terminated": terminated, "truncated": truncated})
+
+
+if __name__ == "__main__":
+    rollout(nn.Linear(4, 2), [])
 """
 TRAINER = """import torch
 

@@ -15,7 +15,7 @@ from gyrecheck.program.flow import Reached, reach
 from gyrecheck.program.program import LEARNING, Program, readable
 from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes.forwards import cuts, forward
-from gyrecheck.verdict.shapes.simulated import differentiable
+from gyrecheck.verdict.shapes.meant_graph import is_meant
 from gyrecheck.verdict.shapes.suspect import Suspect, at_call
 
 _DEEP = 5
@@ -30,15 +30,12 @@ def recorded_forward(program: Program, _layout: Layout) -> Iterator[Suspect]:
         if any((i.module or i.name).partition(".")[0] in libraries for i in module.imports)
     }
     seen: set[tuple[int, int]] = set()
-    learns = _learners_forward(program)
     for number in program.doing("env.step", "policy.generate"):
         if _is_environment(program, number) or "simulation" in program.region(number):
             continue
         if program.has(number, *LEARNING) and not _some_guarded(program, number):
             continue  # the graph is meant: an online loop that takes the loss of what it has just done
-        if not learns:
-            continue
-        if "loss" in program.region(number) and differentiable(program, number):
+        if is_meant(program, number):
             continue
         if program.unrecorded_by_decorator(number) or _shielded(program, number, frozenset()) or _switched_off(program, number):
             continue
@@ -58,28 +55,6 @@ def _last_of_each(program: Program, found: list[Suspect], seen: set[tuple[int, i
             program.place(s.function, s.line, f"so does {s.message.split('`')[1]}", "because", s.column + 1) for s in group if s is not last
         )
         yield replace(last, evidence=(*last.evidence, *others[-3:]))
-
-
-def _learners_forward(program: Program) -> bool:
-    """False when the tree trains on the very graph that sampling made: it takes a loss and no training function runs the network."""
-    trainers = program.doing("loss.backward")
-    if not trainers:
-        return True
-    for number in trainers:
-        reached = {number} | _opened(program, {number})
-        for inner in reached | _opened(program, reached):
-            fact = program.tree.functions[inner].fact
-            if any(forward(program, inner, at, call) is not None for at, call in enumerate(fact.calls)):
-                return True
-            if any(program.words.has("refers_to_forward", c.name.rpartition(".")[2]) for c in fact.calls):
-                return True
-    return False
-
-
-def _opened(program: Program, numbers: set[int]) -> set[int]:
-    """What functions call, those left out that only sample: a forward in there is no second one."""
-    called = {e.callee for n in numbers for e in program.calls.edges[n]}
-    return {n for n in called if program.has(n, *LEARNING, full=True) or not program.has(n, "env.step", "policy.generate", full=True)}
 
 
 def _some_guarded(program: Program, number: int) -> bool:
