@@ -134,7 +134,7 @@ def replayed(
         inputs=tuple(str(file) for file in files),
         topology=wanted.topology.value if wanted.topology else "",
         findings=ratio_findings(judged, codes, severity, columns=columns, field=field),
-        verdicts=(ratio_verdict(judged, codes, severity),),
+        verdicts=(ratio_verdict(judged, codes, severity, asked=True),),
         tables={"ratio": ratio_table(judged)},
         heading=(_heading(replayer, rows),),
         not_judged=_not_judged(columns, replayer),

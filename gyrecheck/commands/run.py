@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import sys
@@ -83,13 +82,14 @@ def command(
         chosen = select_codes(load_codes(extra), tuple(select or settings.select), (*settings.ignore, *(ignore or ())))
     laid_out = topology or settings.topology
     run_id = uuid.uuid4().hex[:12]
-    folder, kept = _folder(record)
+    folder, kept, refused = _folder(record)
     try:
         logs: Path | None = folder
         try:
             write_table(folder, compiled())
         except OSError as error:
-            typer.echo(f"gyrecheck: nothing is recorded: {folder}: {error.strerror or error}", err=True)
+            why = refused or error
+            typer.echo(f"gyrecheck: nothing is recorded: {folder}: {why.strerror or why}", err=True)
             logs = None
         started = time.time()
         try:
@@ -110,15 +110,17 @@ def command(
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _folder(record: Path | None) -> tuple[Path, bool]:
-    """The run folder, and whether it is kept."""
+def _folder(record: Path | None) -> tuple[Path, bool, OSError | None]:
+    """The run folder, whether it is kept, and why it could not be made."""
     if record is None:
-        return Path(tempfile.mkdtemp(prefix="gyrecheck-")), False
+        return Path(tempfile.mkdtemp(prefix="gyrecheck-")), False, None
     if record.is_dir() and any(record.glob("*.shard")):
         raise GyreError(f"{record}: holds the counters of another run", hint="give --record a folder of its own")
-    with contextlib.suppress(OSError):  # said once, when the table cannot be written
+    try:
         record.mkdir(parents=True, exist_ok=True)
-    return record, True
+    except OSError as error:  # said once, when the table cannot be written
+        return record, True, error
+    return record, True, None
 
 
 def _judged(

@@ -49,15 +49,19 @@ def ratio_findings(
     return tuple(found)
 
 
-def ratio_verdict(judged: RatioJudgement, codes: Mapping[str, Code], severity: Mapping[str, Severity]) -> Verdict:
-    """The judgement as one verdict on the mean ratio. An undecided one is a note: a file may be right without saying its versions."""
+def ratio_verdict(judged: RatioJudgement, codes: Mapping[str, Code], severity: Mapping[str, Severity], *, asked: bool = False) -> Verdict:
+    """The judgement as one verdict on the mean ratio.
+
+    An undecided one is a note, as a file may be right without saying its versions; where the ratio was `asked` for, it leaves that
+    question open.
+    """
     grave = any(f.grave and f.code == "GYR402" for f in judged.faults)
     level = severity["GYR402"] if grave else Severity.WARNING if judged.faults else severity["GYR402"]
     said = f"importance ratio is not what it must be: {figures(judged.overall, judged.unit)}" if judged.faults else judged.message
     return Verdict(
         code="GYR402",
         name=codes["GYR402"].name,
-        severity=Severity.NOTE if judged.state is State.UNDECIDED else level,
+        severity=Severity.NOTE if judged.state is State.UNDECIDED and not asked else level,
         state=judged.state,
         quantity="importance ratio on replay",
         value=round(judged.overall.mean, 6),

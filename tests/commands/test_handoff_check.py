@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -136,3 +137,19 @@ def test_several_files_are_one_data_set(tmp_path: Path) -> None:
     _, report = checked(tmp_path)
     (found,) = [f for f in report["findings"] if f["code"] == "GYR307"]
     assert (Path(found["path"]).name, found["records"], found["share"]) == ("s-2.jsonl", "2", 0.2)
+
+
+@pytest.mark.parametrize("command", ["show", "check"])
+def test_columns_without_rows_are_no_data(tmp_path: Path, command: str) -> None:
+    """A file whose columns have no row is refused in one sentence by `show` and `check` alike."""
+    np.savez(tmp_path / "zero.npz", obs=np.zeros((0, 3)), reward=np.zeros(0))
+    with pytest.raises(GyreError, match=r"zero\.npz: holds no record"):
+        run(command, str(tmp_path / "zero.npz"))
+
+
+def test_a_segment_without_rows_hides_no_other(tmp_path: Path) -> None:
+    """An empty segment before a broken one: the broken one's record is found under its own number."""
+    np.savez(tmp_path / "s-1.npz", obs=np.zeros((0, 3)), reward=np.zeros(0))
+    np.savez(tmp_path / "s-2.npz", obs=np.ones((4, 3)), reward=np.array([1.0, 0.5, np.nan, 2.0]))
+    _, report = checked(tmp_path)
+    assert [(Path(f["path"]).name, f["records"]) for f in report["findings"] if f["code"] == "GYR320"] == [("s-2.npz", "3")]

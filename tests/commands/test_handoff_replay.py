@@ -30,6 +30,8 @@ def cold(observations, actions, weights):
     return torch.log_softmax(observations @ weights["w"] / 0.5, -1).gather(-1, actions[:, None])[:, 0]
 def without_weights(observations, actions):
     return torch.zeros(len(actions))
+def nowhere(observations, actions):
+    return torch.full((len(actions),), float("nan"))
 def wrong_shape(observations, actions, weights):
     return observations @ weights["w"]
 def raises(observations, actions, weights):
@@ -229,3 +231,12 @@ def test_the_command_line_ends_with_the_verdict(run):
     assert held.exit_code == 0, held.output
     assert "effective sample size 100%, clipped 0%" in held.stdout
     assert CliRunner().invoke(app, ["replay", str(bad), *options]).exit_code == 1
+
+
+def test_a_replay_that_compares_nothing_is_undecided(run):
+    """Where the policy gives NaN for every row the ratio that was asked for stays open: exit 3, also in the report's own words."""
+    file = _write(run / "a.jsonl", _records())
+    options = ["--policy", "replay_policy:nowhere", "--output-format", "json"]
+    done = CliRunner().invoke(app, ["replay", str(file), *options])
+    assert (done.exit_code, json.loads(done.stdout)["exit"]) == (3, 3)
+    assert CliRunner().invoke(app, ["replay", str(file), *options, "--undecided", "ok"]).exit_code == 0

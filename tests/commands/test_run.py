@@ -280,3 +280,15 @@ def test_the_ledger_reads_what_a_killed_run_left(gyrecheck, program, tmp_path):
     assert done.returncode == 1
     assert found["statistics"]["sample_calls"] == 12
     assert [(v["state"], v["value"]) for v in found["verdicts"] if v["code"] == "GYR507"] == [("broken", 3)]
+
+
+def test_a_record_folder_that_cannot_be_made_is_named_with_its_reason(gyrecheck, monkeypatch):
+    """Where making the folder is refused, the message gives that refusal, not that the folder is absent; the program runs."""
+
+    def refused(*_args, **_kwargs):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "mkdir", refused)
+    done = gyrecheck("run", "--record", "closed/r", "--", sys.executable, "-c", "print(1)")
+    assert (done.returncode, done.stdout) == (0, "1\n")
+    assert "nothing is recorded: closed/r: Permission denied" in done.stderr

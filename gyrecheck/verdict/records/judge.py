@@ -125,11 +125,13 @@ class Judge:
         return self._roles or RoleMap({}, {})
 
     def feed(self, batch: RecordBatch) -> None:
-        """Read one batch.
+        """Read one batch; one without rows says nothing.
 
         Raises:
             GyreError: `--field` names a role that does not exist.
         """
+        if not batch.rows:
+            return
         if self._roles is None or any(key not in self._keys for key in batch.columns):
             self._keys.update(dict.fromkeys(batch.columns))
             given = {word: key for word, key in self._explicit.items() if key in self._keys and self._contract.role(word)}
@@ -139,9 +141,8 @@ class Judge:
             self._ratio = Ratio(self._roles, self._limits)
         self._path = self._path or batch.path
         self.rows += batch.rows
-        if batch.rows:
-            self.records += int(batch_records(batch, self._last))
-            self._last = (batch.path, last_record(batch))
+        self.records += int(batch_records(batch, self._last))
+        self._last = (batch.path, last_record(batch))
         view = View(batch, self._roles, self._contract)
         view.shared["reader"] = self._steps
         for question in self._questions:
