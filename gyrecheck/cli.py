@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
 from typing import TYPE_CHECKING
 
-from gyrecheck.commands.streams import write_stderr, write_stdout
-from gyrecheck.model.errors import ExitCode, GyreError
-
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import typer
+
+    from gyrecheck.model.errors import GyreError
 
 PANELS: dict[str, tuple[tuple[str, str, str], ...]] = {  # panel -> (name, module under gyrecheck.commands, what it does)
     "Code": (("lint", "lint", "Check the sampling/training boundary in source code"),),
@@ -51,8 +53,9 @@ def build_app(only: str | None = None) -> typer.Typer:
     def root(version: bool = typer.Option(False, "--version", help="Print the version and exit.", is_eager=True)) -> None:
         if version:
             from gyrecheck import __version__
+            from gyrecheck.commands.streams import write_stdout
 
-            typer.echo(f"gyrecheck {__version__}")
+            write_stdout(f"gyrecheck {__version__}\n")
             raise typer.Exit
 
     app = typer.Typer(
@@ -90,28 +93,50 @@ def overview(width: int = 80) -> str:
 
 
 def main() -> None:
-    """Run the command line; leaves with a number of `ExitCode`."""
-    words = sys.argv[1:]
+    """Run the command line; leaves with a number of `ExitCode`. Everything is imported within, so that Ctrl-C is heard from the start."""
+    try:
+        code = _leave(sys.argv[1:])
+    except KeyboardInterrupt:
+        code = 130
+    if code == 130 and sys.argv[1:2] != ["run"]:  # a program that was run may say 130 of itself
+        from gyrecheck.commands.streams import write_stderr
+
+        write_stderr("interrupted")
+    sys.exit(code)
+
+
+def _leave(words: list[str]) -> int:
+    """Run one command and turn what ends it into an exit code and a line on standard error."""
+    from gyrecheck.commands.streams import stand_in_for_closed
+    from gyrecheck.model.errors import ExitCode, GyreError
+
+    stand_in_for_closed()
+    try:
+        code = _run(words)
+    except GyreError as error:
+        code = _complain(error)
+    except BrokenPipeError:  # whoever read has left before the end; nothing was judged, and nobody is there to be told
+        code = int(ExitCode.COULD_NOT_CHECK)
+    except Exception as error:  # noqa: BLE001 - the last line of defence: a defect of ours is said in one line
+        code = _misused(error) if hasattr(error, "format_message") else _confess(error)
+    return code
+
+
+def _run(words: list[str]) -> int:
+    from gyrecheck.commands.streams import write_stdout
+
     if not words or words[0] in {"-h", "--help"}:
         write_stdout(overview())
-        sys.exit(int(ExitCode.OK))
+        return 0
     named = words[0] if words[0] in COMMANDS and "_GYRECHECK_COMPLETE" not in os.environ else None
     if named in {"ledger", "watch", "handoff"}:  # the others read few rule files, or are there to check them
         from gyrecheck.rulebook.table_cache import CACHE, cache_folder
 
         CACHE.folder = cache_folder()
-    try:
-        code = _glance(words)
-        if code is None:
-            code = build_app(named)()
-    except GyreError as error:
-        code = _complain(error)
-    except KeyboardInterrupt:
-        write_stderr("interrupted")
-        code = int(ExitCode.INTERRUPTED)
-    except Exception as error:  # noqa: BLE001 - the last line of defence: a defect of ours is said in one line
-        code = _confess(error)
-    sys.exit(code)
+    code = _glance(words)
+    if code is None:
+        code = build_app(named)(standalone_mode=False)
+    return code if isinstance(code, int) else 0
 
 
 def _glance(words: list[str]) -> int | None:
@@ -124,16 +149,40 @@ def _glance(words: list[str]) -> int | None:
 
 
 def _complain(error: GyreError) -> int:
-    sys.stdout.flush()
-    write_stderr(f"error: {error.message}")
+    from gyrecheck.commands.streams import flush_stdout, write_stderr
+    from gyrecheck.model.visible import visible
+
+    flush_stdout()
+    write_stderr(f"error: {visible(error.message)}")
     if error.hint:
-        write_stderr(f" hint: {error.hint}")
+        write_stderr(f" hint: {visible(error.hint)}")
     return int(error.exit_code)
 
 
+def _misused(error: Exception) -> int:
+    """A usage error of the option parser, in its words."""
+    import io
+
+    from gyrecheck.commands.streams import flush_stdout, write_stderr
+
+    said = io.StringIO()
+    show: Callable[..., None] = getattr(error, "show")  # noqa: B009 - the option parser's class is private to it
+    show(file=said)
+    flush_stdout()
+    write_stderr(said.getvalue().rstrip("\n"))
+    return 2
+
+
 def _confess(error: Exception) -> int:
-    sys.stdout.flush()
-    write_stderr(f"internal error: {type(error).__name__}: {error}")
+    from gyrecheck.commands.streams import flush_stdout, write_stderr
+    from gyrecheck.model.errors import ExitCode
+    from gyrecheck.model.visible import visible
+
+    flush_stdout()
+    if isinstance(error, OSError) and error.filename is None and error.errno == errno.ENOSPC:  # help, which the parser prints itself
+        write_stderr(f"error: the output cannot be written ({error.strerror})")
+        return int(ExitCode.COULD_NOT_CHECK)
+    write_stderr(f"internal error: {type(error).__name__}: {visible(str(error))}")
     if place := os.environ.get("GYRECHECK_TRACEBACK"):
         import traceback
 

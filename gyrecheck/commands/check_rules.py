@@ -10,6 +10,7 @@ import typer
 
 from gyrecheck.commands.options import Quiet, Verbose, write_stdout
 from gyrecheck.commands.rule_proofs import failure, format_problems, incomplete, load_all, proofs
+from gyrecheck.commands.streams import write_stderr
 from gyrecheck.model.errors import RuleError
 from gyrecheck.rulebook.codes import Code
 from gyrecheck.rulebook.locate_rules import Kind, rule_files
@@ -73,5 +74,5 @@ def command(
 def _fail(problems: list[str]) -> None:
     """Every failure on its own line; the last one ends the command."""
     for text in problems[:-1]:
-        typer.echo(f"error: {text}", err=True)
+        write_stderr(f"error: {text}")
     raise RuleError(problems[-1], hint="gyrecheck check-rules --verbose names every sample")

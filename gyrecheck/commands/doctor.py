@@ -68,7 +68,8 @@ def command(
 
 def _summary(verdicts: tuple[Verdict, ...]) -> str:
     broken = sum(v.state is State.BROKEN for v in verdicts)
-    return f"{broken} things are out of the hook's reach." if broken else "Nothing found wrong."
+    things = "1 thing is" if broken == 1 else f"{broken} things are"
+    return f"{things} out of the hook's reach." if broken else "Nothing found wrong."
 
 
 def _machine(folder: Path) -> list[str]:

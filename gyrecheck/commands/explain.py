@@ -6,7 +6,7 @@ import shutil
 import sys
 import textwrap
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -37,8 +37,13 @@ def command(
     if subject is None:
         listed = "\n".join(f"  {name:<12} {about}" for name, (about, _) in TOPICS.items())
         text = f"gyrecheck explain CODE   one of {len(codes)} codes; gyrecheck rules lists them\ngyrecheck explain TOPIC\n{listed}\n"
-        write_stdout(text)
-        raise typer.Exit
+        if not output_format or output_format == ["full"]:
+            _print(text, output, force=force)
+        rows = tuple((name, about) for name, (about, _) in TOPICS.items())
+        report = Report(
+            "explain", tables={"topics": Table(("topic", "what"), rows)}, summary=f"{len(codes)} codes; gyrecheck rules lists them."
+        )
+        finish(report, output_format=output_format, output=output, color=color, quiet=quiet, force=force)
     topic = TOPICS.get(subject.lower())
     if topic is not None:
         text, table = topic[1](extra), None
@@ -47,14 +52,18 @@ def command(
         text = "\n".join(explanation(code, codes, samples=samples) for code in found)
         table = Table(("code", "name", "part", "text"), tuple((c.code, c.name, key, getattr(c, key)) for c in found for _, key in PARTS))
     if not output_format or output_format == ["full"]:
-        if output is not None:
-            write_file(output, text, force=force)
-        else:
-            write_stdout(_wrapped(text))
-        raise typer.Exit
+        _print(text, output, force=force)
     tables = {"explanation": table or Table(("text",), tuple((line,) for line in text.splitlines()))}
     report = Report("explain", inputs=(subject,), tables=tables)
     finish(report, output_format=output_format, output=output, color=color, quiet=quiet, force=force)
+
+
+def _print(text: str, output: Path | None, *, force: bool) -> NoReturn:
+    if output is not None:
+        write_file(output, text, force=force)
+    else:
+        write_stdout(_wrapped(text))
+    raise typer.Exit
 
 
 def find(codes: dict[str, Code], subject: str) -> tuple[Code, ...]:

@@ -15,10 +15,10 @@ from gyrecheck.rulebook.vocabulary import RoleFile
 EXITS = {
     ExitCode.OK: "checked; nothing at or above the fail level, every verdict holds",
     ExitCode.FOUND: "findings at or above the fail level, or a verdict is broken",
-    ExitCode.COULD_NOT_CHECK: "could not check: usage, configuration, input, or a rule file that does not load",
+    ExitCode.COULD_NOT_CHECK: "could not check: usage, configuration, input, a rule file that does not load, or standard output closed or full",
     ExitCode.UNDECIDED: "undecided: the inputs were fine but too little or too strange to judge",
     ExitCode.INTERNAL: "a defect of gyrecheck itself",
-    ExitCode.INTERRUPTED: "interrupted; what was known so far was printed and marked partial",
+    ExitCode.INTERRUPTED: "interrupted (Ctrl-C); ledger and watch print what is known by then, marked partial, where anything is",
 }
 KEYS = {
     "topology": ("decoupled, colocated or synchronous; inferred when absent", 'topology = "decoupled"'),
@@ -44,6 +44,7 @@ def exit_codes(extra: Path | None) -> str:
     lines += [
         "",
         "When several apply the gravest cause wins: 4, 2, 1, 3, 0.",
+        "A reader that leaves early (| head) changes nothing: the code is the report's own; a stream cut before its end is 2.",
         "--fail-on LEVEL, --exit-zero and --undecided ok change what counts.",
     ]
     return "\n".join(lines) + "\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from gyrecheck.commands.choices import ColorWhen, FailOn, UndecidedAs
-from gyrecheck.commands.streams import write_file, write_stdout
+from gyrecheck.commands.streams import write_file, write_stderr, write_stdout
 from gyrecheck.model.errors import GyreError
 from gyrecheck.model.finding import Severity, Topology
 
@@ -93,7 +94,7 @@ def finish(
     code = 0 if exit_zero else int(exit_code(report, fail_on, undecided_ok=undecided is UndecidedAs.OK))
     emit(report, code, output_format=output_format, output=output, color=color, force=force)
     if report.next and not quiet:
-        typer.echo(f"next: {report.next}", err=True)
+        write_stderr(f"next: {report.next}")
     raise typer.Exit(code)
 
 
@@ -122,8 +123,9 @@ def emit(
         raise GyreError("two formats for standard output", hint="give one a file: --output-format sarif:out.sarif")
     for name, path in targets:
         terminal = path is None and sys.stdout.isatty()
-        text = writer(name)(report, exit_code=code, style=Style(color=use_color(color, terminal=terminal)))
+        width = shutil.get_terminal_size().columns if terminal else 0
+        text = writer(name)(report, exit_code=code, style=Style(color=use_color(color, terminal=terminal), width=width))
         if path is None:
-            write_stdout(text)
+            write_stdout(text, painted=True)
         else:
             write_file(path, text, force=force)

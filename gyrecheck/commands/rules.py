@@ -58,5 +58,9 @@ def listing(codes: dict[str, Code], families: tuple[str, ...], engines: tuple[st
     heading = tuple(f"GYR{digit}  {FAMILIES[digit]}" for digit in named)
     table = Table(("code", "name", "engines", *(topology.value for topology in Topology), "since"), rows)
     return Report(
-        "rules", heading=heading, tables={"rules": table}, summary=f"{len(rows)} rules.", next=f"gyrecheck explain {kept[0].code}"
+        "rules",
+        heading=heading,
+        tables={"rules": table},
+        summary="1 rule." if len(rows) == 1 else f"{len(rows)} rules.",
+        next=f"gyrecheck explain {kept[0].code}",
     )

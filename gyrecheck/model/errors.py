@@ -20,13 +20,13 @@ class ExitCode(IntEnum):
     FOUND = 1
     """Findings at or above the fail level, or a verdict is broken."""
     COULD_NOT_CHECK = 2
-    """Usage, configuration, input, or a rule file that does not load."""
+    """Usage, configuration, input, a rule file that does not load, or standard output closed or full."""
     UNDECIDED = 3
     """Inputs were fine but too little or too strange to judge."""
     INTERNAL = 4
     """A defect of gyrecheck itself."""
     INTERRUPTED = 130
-    """Ctrl-C; what is known so far was printed and marked partial."""
+    """Ctrl-C; a report printed then is marked partial."""
 
 
 class GyreError(Exception):
@@ -56,9 +56,10 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     import difflib  # only a mistake pays for it
 
     candidates = list(known)
-    near = difflib.get_close_matches(word, candidates, n=1, cutoff=0.6)
+    cutoff = 0.83 if any(sign.isdigit() for sign in word) else 0.6  # of a number only one digit may be wrong: GYR999 is near to nothing
+    near = difflib.get_close_matches(word, candidates, n=1, cutoff=cutoff)
     if not near:  # a look-alike in another case or with O for 0
         folded = {c.casefold().replace("0", "o"): c for c in candidates}
-        near = difflib.get_close_matches(word.casefold().replace("0", "o"), folded, n=1, cutoff=0.6)
+        near = difflib.get_close_matches(word.casefold().replace("0", "o"), folded, n=1, cutoff=cutoff)
         near = [folded[n] for n in near]
     return f"did you mean `{near[0]}`?" if near else ""

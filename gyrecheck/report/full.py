@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def render(report: Report, *, exit_code: int, style: Style) -> str:
-    """Blocks parted by blank lines; nothing is wrapped or cut."""
+    """Blocks parted by blank lines; only tables and heading are fitted, and only to a terminal that has a width."""
     del exit_code
-    blocks: list[list[str]] = [list(report.heading)]
-    blocks += [text_table(table) for table in report.tables.values() if table.rows]
+    blocks: list[list[str]] = [[part for line in report.heading for part in _folded(line, style.width)]]
+    blocks += [text_table(table, width=style.width) for table in report.tables.values() if table.rows]
     blocks += [_steps(v, style) for v in report.verdicts if v.steps and v.state is not State.HOLDS]
     blocks.append([*(v.message for v in report.verdicts if v.state is State.HOLDS and v.message), *report.sentences])
     blocks += [_broken(v, style) for v in report.verdicts if v.state is State.BROKEN]
@@ -28,6 +28,14 @@ def render(report: Report, *, exit_code: int, style: Style) -> str:
     closing += [f"Skipped: {text}" for text in report.skipped]
     blocks.append(closing)
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def _folded(line: str, width: int) -> list[str]:
+    if not width or len(line) <= width:
+        return [line]
+    import textwrap
+
+    return textwrap.wrap(line, width, subsequent_indent=" " * 11, break_on_hyphens=False) or [line]
 
 
 def finding_block(finding: Finding, style: Style) -> list[str]:

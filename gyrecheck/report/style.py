@@ -28,6 +28,8 @@ class Style:
     """How to write: with colour or without, symbols or their ASCII twins, full or two-decimal numbers."""
 
     color: bool = False
+    width: int = 0
+    """Columns of the terminal that tables are fitted to; 0 leaves everything whole."""
 
     def paint(self, text: str, kind: str) -> str:
         """`text` in the colour of `kind` (a severity or a state word), or as it is."""

@@ -12,9 +12,12 @@ if TYPE_CHECKING:
     from gyrecheck.model.finding import Report, Table
     from gyrecheck.report.style import Style
 
+_LEAST = 6
+"""Columns that a column of words keeps, `…` among them."""
 
-def text_table(table: Table, indent: str = "  ") -> list[str]:
-    """Aligned lines: numbers to the right, words to the left, no rules; nothing is cut."""
+
+def text_table(table: Table, indent: str = "  ", width: int = 0) -> list[str]:
+    """Aligned lines: numbers to the right, words to the left, no rules; cut only where a `width` is given, words first, with `…`."""
     cells = [tuple(number(cell) for cell in row) for row in table.rows]
     numeric = [
         bool(table.rows) and all(row[at] is None or isinstance(row[at], (int, float)) for row in table.rows)
@@ -22,14 +25,26 @@ def text_table(table: Table, indent: str = "  ") -> list[str]:
     ]
     headed = any(table.columns)
     widths = [max([len(head) if headed else 0, *(len(row[at]) for row in cells)]) for at, head in enumerate(table.columns)]
+    if width:
+        _fit(widths, numeric, width - len(indent))
     lines = [table.title] if table.title else []
     rows = [tuple(table.columns), *cells] if headed else cells
     for row in rows:
-        parts = [cell.rjust(width) if right else cell.ljust(width) for cell, width, right in zip(row, widths, numeric, strict=True)]
+        shown = [cell if len(cell) <= room else cell[: room - 1] + "…" for cell, room in zip(row, widths, strict=True)]
+        parts = [cell.rjust(room) if right else cell.ljust(room) for cell, room, right in zip(shown, widths, numeric, strict=True)]
         lines.append((indent + "  ".join(parts)).rstrip())
     if table.note:
         lines.append(indent + table.note)
     return lines
+
+
+def _fit(widths: list[int], numeric: list[bool], room: int) -> None:
+    """Take from the widest column of words until the row fits, or no column of words has more than its least."""
+    while sum(widths) + 2 * (len(widths) - 1) > room:
+        at = max((at for at in range(len(widths)) if not numeric[at]), key=lambda at: widths[at], default=-1)
+        if at < 0 or widths[at] <= _LEAST:
+            return
+        widths[at] -= 1
 
 
 def render_markdown(report: Report, *, exit_code: int, style: Style) -> str:

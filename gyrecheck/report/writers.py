@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Protocol, cast
 
 from gyrecheck.model.errors import GyreError, did_you_mean
+from gyrecheck.model.visible import visible_data, visible_json
 
 if TYPE_CHECKING:
     from gyrecheck.model.finding import Report
@@ -24,6 +25,7 @@ WRITERS = {
     "gitlab": "gyrecheck.report.gitlab:render",
     "junit": "gyrecheck.report.junit:render",
 }
+_JSON = {"json", "jsonl", "sarif", "gitlab"}
 
 
 class Writer(Protocol):
@@ -34,7 +36,7 @@ class Writer(Protocol):
 
 
 def writer(name: str) -> Writer:
-    """The writer of one format.
+    """The writer of one format. Formats of JSON keep every character, escaped where it is unsafe; the others show its escape.
 
     Raises:
         GyreError: no such format; all are named.
@@ -43,4 +45,12 @@ def writer(name: str) -> Writer:
         near = did_you_mean(name, WRITERS)
         raise GyreError(f"unknown output format `{name}`", hint=(f"{near} " if near else "") + "formats: " + ", ".join(WRITERS))
     module, _, function = WRITERS[name].partition(":")
-    return cast("Writer", getattr(importlib.import_module(module), function))
+    render = cast("Writer", getattr(importlib.import_module(module), function))
+
+    def as_json(report: Report, *, exit_code: int, style: Style) -> str:
+        return visible_json(render(report, exit_code=exit_code, style=style))
+
+    def as_text(report: Report, *, exit_code: int, style: Style) -> str:
+        return render(visible_data(report), exit_code=exit_code, style=style)
+
+    return as_json if name in _JSON else as_text

@@ -32,6 +32,11 @@ class Ask:
     until: float | None = None
     extra: Path | None = None
 
+    @property
+    def cut(self) -> bool:
+        """Whether only a part of the time is wanted."""
+        return self.since is not None or self.until is not None
+
 
 @dataclass(slots=True)
 class OpenLog:
@@ -55,7 +60,7 @@ class OpenLog:
         notes += [f"line {line} is longer than 8 MiB and was passed over" for line in seen.too_long]
         if seen.cut_last_line:
             notes.append(f"line {seen.lines} has no line end: its numbers may be cut and were not counted")
-        side = self.scan.reader.side or side_of(Path(self.log.path).name.encode())
+        side = self.scan.reader.side or side_of(Path(self.log.path).name.encode("utf-8", "surrogateescape"))
         return FileSeen(
             self.log.path, self.chosen.name, seen.lines, self.readings, seen.size, side,
             form.mode if form else "auto", dict(form.lacks) if form else {}, form.tolerance if form else 0.0,
@@ -112,7 +117,7 @@ def joined(parts: Sequence[OpenLog]) -> tuple[Seen, int]:
 
 def _one(log: OpenLog, ask: Ask, progress: Progress | None) -> Iterator[list[Reading]]:
     for batch in log.scan.read(_counted(log.chosen.blocks, progress)):
-        kept = [r for r in batch if _within(r, ask)] if ask.since is not None or ask.until is not None else batch
+        kept = [r for r in batch if _within(r, ask)] if ask.cut else batch
         log.readings += len(kept)
         yield kept
 

@@ -62,7 +62,7 @@ class Scan:
         self.seen = Seen()
         self._line = first_line
         self._offset = self._look_again = offset
-        self._side = reader.side or side_of(re.split(rb"[/\\]", path.encode())[-1])
+        self._side = reader.side or side_of(re.split(rb"[/\\]", path.encode("utf-8", "surrogateescape"))[-1])
         self._worthy: dict[bytes, bool] = {}
         self._clock = Clock()
         self._few, self._cover = True, reader.anchors

@@ -84,3 +84,17 @@ def test_without_a_subject_the_topics_are_listed() -> None:
     code, text = run()
     assert code == 0
     assert all(topic in text for topic in TOPICS)
+
+
+def test_without_a_subject_json_is_an_object() -> None:
+    """The bare command in a machine format gives the topics as a table."""
+    code, text = run("--output-format", "json")
+    assert code == 0
+    assert [row[0] for row in json.loads(text)["tables"]["topics"]["rows"]] == list(TOPICS)
+
+
+def test_a_code_far_from_every_other_suggests_none() -> None:
+    """Of a number one digit may be wrong; a code that is near to nothing gets no guess."""
+    with pytest.raises(GyreError) as caught:
+        find(load_codes(), "GYR999")
+    assert "did you mean" not in caught.value.hint

@@ -10,6 +10,7 @@ import gyrecheck.report
 from gyrecheck.model.errors import GyreError
 from gyrecheck.model.finding import Evidence, Finding, First, Report, Severity, State, Step, Table, Verdict
 from gyrecheck.report.style import Style
+from gyrecheck.report.table import text_table
 from gyrecheck.report.writers import WRITERS, writer
 
 PLAIN = Style(color=False)
@@ -141,3 +142,13 @@ def test_an_unknown_format_names_all():
         writer("jsn")
     assert "did you mean `json`?" in caught.value.hint
     assert all(name in caught.value.hint for name in WRITERS)
+
+
+def test_a_table_is_fitted_to_a_terminal_and_whole_elsewhere():
+    """With a width the words are cut with `…` and numbers stay; without one nothing is cut."""
+    table = Table(("name", "n", "what"), (("a" * 10, 1234, "w" * 90), ("b", 5, "short")))
+    fitted = text_table(table, width=40)
+    assert max(map(len, fitted)) == 40
+    assert all("1,234" in line or "1,234" not in whole for line, whole in zip(fitted, text_table(table), strict=True))
+    assert fitted[1].endswith("…")
+    assert text_table(table)[1].endswith("w" * 90)

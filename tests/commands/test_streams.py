@@ -1,0 +1,78 @@
+"""Promises of the last step before a terminal: what it is sent, and what happens when nobody takes it."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+EVIL = "k\x1b]0;title\x07\x9b31m\u202eend"
+
+
+def gyrecheck(*words, folder=None, **streams):
+    env = {k: v for k, v in os.environ.items() if k not in {"NO_COLOR", "FORCE_COLOR", "COLUMNS"}}
+    return subprocess.run([sys.executable, "-m", "gyrecheck", *words], check=False, env=env, cwd=folder, **streams)
+
+
+@pytest.mark.parametrize("form", ["full", "concise", "md", "csv", "json", "jsonl", "html", "github", "sarif"])
+def test_names_in_a_report_never_reach_the_terminal_raw(run, form):
+    """A key of a record that holds escapes is shown with its escapes visible, in every format."""
+    import json
+    from pathlib import Path
+
+    row = {EVIL: 1.0, "action": 1, "reward": 1.0, "terminated": False}
+    Path("a.jsonl").write_text(json.dumps(row) + "\n" + json.dumps(row | {EVIL: None}) + "\n")
+    for word in ("show", "check"):
+        done = run("handoff", word, "a.jsonl", "--output-format", form)
+        assert not set(done.out + done.err) & set("\x1b\x07\x9b\u202e"), done.out
+
+
+def test_an_argument_in_an_error_is_shown_not_obeyed(run):
+    """Our own errors and those of the option parser show an argument's escapes; a new line in a path starts no second row."""
+    assert "\\x1b[31mx" in run("explain", "\x1b[31mx").err
+    assert "\\x1b[31mx" in run("lint", "--fail-on", "\x1b[31mx").err
+    missing = run("lint", "no\nerror: fake").err
+    assert missing.splitlines()[0] == "error: no\\nerror: fake: no such file or directory"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX streams")
+@pytest.mark.parametrize("words", [["vocab"], ["--help"], ["lint", "--help"], ["explain", "GYR203"]])
+def test_a_closed_or_full_output_is_one_sentence_and_exit_2(words):
+    """`>&-` and a full device end with exit 2 and a sentence, never a traceback."""
+    closed = gyrecheck(*words, stderr=subprocess.PIPE, preexec_fn=lambda: os.close(1))
+    with open("/dev/full", "w") as full:
+        filled = gyrecheck(*words, stderr=subprocess.PIPE, stdout=full)
+    for done in (closed, filled):
+        assert done.returncode == 2
+        assert done.stderr.startswith(b"error: ")
+        assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX streams")
+@pytest.mark.parametrize("words", [["vocab"], ["rules"], ["explain", "GYR203"]])
+def test_a_reader_that_left_changes_no_exit_code(words):
+    """Both streams into a pipe whose reader is gone: the code is the report's own, 0, in silence."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        assert gyrecheck(*words, stdout=writer, stderr=writer).returncode == 0
+    finally:
+        os.close(writer)
+
+
+def test_ctrl_c_during_the_imports_is_130_in_one_word():
+    """An interruption while the first modules load is said in a word, with exit 130 and no traceback."""
+    program = textwrap.dedent("""
+        import sys
+        from gyrecheck import cli
+        class Interrupting:
+            def find_spec(self, name, path=None, target=None):
+                if name == "typer":
+                    raise KeyboardInterrupt
+        sys.meta_path.insert(0, Interrupting())
+        sys.argv = ["gyrecheck", "rules"]
+        cli.main()
+    """)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
