@@ -126,7 +126,7 @@ def _run(words: list[str]) -> int:
     from gyrecheck.commands.streams import write_stdout
 
     if not words or words[0] in {"-h", "--help"}:
-        write_stdout(overview())
+        write_stdout(overview(), last=True)
         return 0
     named = words[0] if words[0] in COMMANDS and "_GYRECHECK_COMPLETE" not in os.environ else None
     if named in {"ledger", "watch", "handoff"}:  # the others read few rule files, or are there to check them

@@ -62,7 +62,7 @@ def _print(text: str, output: Path | None, *, force: bool) -> NoReturn:
     if output is not None:
         write_file(output, text, force=force)
     else:
-        write_stdout(_wrapped(text))
+        write_stdout(_wrapped(text), last=True)
     raise typer.Exit
 
 

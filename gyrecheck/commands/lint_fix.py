@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-from gyrecheck.commands.options import write_stdout
+from gyrecheck.commands.streams import write_stderr, write_stdout
 from gyrecheck.model.errors import GyreError
 from gyrecheck.model.finding import Finding
 from gyrecheck.model.fix import Fix
@@ -111,9 +112,9 @@ def refuse_together(*, fix: bool, diff: bool, stdin: bool) -> None:
 def leave_with_patch(mender: Mender, texts: tuple[Text, ...], *, quiet: bool) -> NoReturn:
     """Print the fixes as a patch and leave: 1 when there is anything to fix, 0 otherwise."""
     patch = mender.patch(texts)
-    write_stdout(patch)
+    write_stdout(patch, exact=not sys.stdout.isatty(), last=True)  # a patch for a program is kept to the byte
     if mender.held_back and not quiet:
-        typer.echo(f"{mender.held_back} more with --unsafe-fixes", err=True)
+        write_stderr(f"{mender.held_back} more with --unsafe-fixes")
     raise typer.Exit(1 if patch else 0)
 
 

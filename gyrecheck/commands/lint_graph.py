@@ -75,7 +75,7 @@ def write_graph(graph: Graph, form: str, output: Path | None, *, force: bool) ->
     """The drawing to a file or standard output."""
     text = render_graph(graph, form)
     if output is None:
-        write_stdout(text)
+        write_stdout(text, last=True)
     else:
         write_file(output, text, force=force)
     raise typer.Exit

@@ -126,6 +126,6 @@ def emit(
         width = shutil.get_terminal_size().columns if terminal else 0
         text = writer(name)(report, exit_code=code, style=Style(color=use_color(color, terminal=terminal), width=width))
         if path is None:
-            write_stdout(text, painted=True)
+            write_stdout(text, painted=True, last=True)
         else:
             write_file(path, text, force=force)

@@ -29,6 +29,7 @@ from gyrecheck.commands.options import (
     write_file,
     write_stdout,
 )
+from gyrecheck.commands.streams import write_stderr
 from gyrecheck.model.errors import GyreError
 from gyrecheck.model.finding import Report
 from gyrecheck.model.live import HookedRun
@@ -89,7 +90,7 @@ def command(
             write_table(folder, compiled())
         except OSError as error:
             why = refused or error
-            typer.echo(f"gyrecheck: nothing is recorded: {folder}: {why.strerror or why}", err=True)
+            write_stderr(f"gyrecheck: nothing is recorded: {folder}: {why.strerror or why}")
             logs = None
         started = time.time()
         try:
@@ -103,7 +104,7 @@ def command(
         judged = _exit_code(found, level)
         _deliver(found, judged, name, report, color, force=force)
         if found.next and not quiet:
-            typer.echo(f"next: {found.next if not kept else f'gyrecheck ledger {record}'}", err=True)
+            write_stderr(f"next: {found.next if not kept else f'gyrecheck ledger {record}'}")
         raise typer.Exit(outcome.code or (judged if fail_on is not None and judged == 1 else 0))
     finally:
         if not kept:
@@ -173,7 +174,7 @@ def _deliver(found: Report, code: int, name: str, place: str, color: ColorWhen, 
     terminal = place in {"", "-"} and stream.isatty()
     text = writer(name)(found, exit_code=code, style=Style(color=use_color(color, terminal=terminal)))
     if place == "-":
-        write_stdout(text)
+        write_stdout(text, painted=True, last=True)
     elif place:
         write_file(Path(place), text, force=force)
     else:

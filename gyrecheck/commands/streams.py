@@ -41,15 +41,15 @@ def stand_in_for_closed() -> None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - for the life of the process
 
 
-def write_stdout(text: str, *, painted: bool = False, exact: bool = False, more: bool = False) -> None:
+def write_stdout(text: str, *, painted: bool = False, exact: bool = False, last: bool = False) -> None:
     """Text to standard output, in ASCII twins where the stream's encoding lacks a symbol; flushed, so that stderr follows it.
 
     `painted` keeps colours (the data in it must be visible already), `exact` keeps every character (a patch for a program). A reader
-    that has closed its end is no error, since the verdict stands; only with `more` to come it ends the command.
+    that has closed its end ends the command, but not at its `last` text: what it was to find out, it has found out.
 
     Raises:
         GyreError: standard output is closed or full.
-        BrokenPipeError: nobody reads any more, and `more` is to come.
+        BrokenPipeError: nobody reads any more, and this was not the `last`.
     """
     if not exact:
         text = visible_painted(text) if painted else visible_lines(text)
@@ -64,7 +64,7 @@ def write_stdout(text: str, *, painted: bool = False, exact: bool = False, more:
         _send(sys.stdout, text, exact=exact)
     except BrokenPipeError:
         _let_go(sys.stdout)
-        if more:
+        if not last:
             raise
     except OSError as error:
         _let_go(sys.stdout)

@@ -29,8 +29,10 @@ def glance(words: list[str]) -> int | None:
     from gyrecheck.report.style import Style
     from gyrecheck.rulebook.codes import load_codes, select_codes
     from gyrecheck.rulebook.project_config import load_project_config
+    from gyrecheck.stream.open_log import refuse_unreadable
     from gyrecheck.verdict.severity import exit_code
 
+    refuse_unreadable(targets)
     if runs_in(targets):
         return None
     project = load_project_config(None, Path.cwd())
@@ -45,7 +47,7 @@ def glance(words: list[str]) -> int | None:
         )
     )
     code = 0 if "--exit-zero" in options else int(exit_code(report, project.fail_on or Severity.WARNING, undecided_ok=False))
-    write_stdout(render(report, exit_code=code, style=Style(color=False)))
+    write_stdout(render(report, exit_code=code, style=Style(color=False)), last=True)
     if report.next and not options & {"-q", "--quiet"}:
         write_stderr(f"next: {report.next}")
     return code

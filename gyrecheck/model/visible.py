@@ -19,6 +19,7 @@ T = TypeVar("T")
 _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
+_NO_TEXT = re.compile("[\ud800-\udfff]")
 _SHORT = {"\n": "\\n", "\r": "\\r"}
 _SGR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -26,6 +27,11 @@ _SGR = re.compile(r"\x1b\[[0-9;]*m")
 def visible(text: str) -> str:
     """A name or one line of others on one line: only tabs stay; a byte that was no text is shown as `xff` with a backslash."""
     return text if text.isascii() and text.isprintable() else _UNSAFE.sub(_in_line, text)
+
+
+def decodable(name: str) -> str:
+    """A file's name in a form that can be written and kept: a byte of it that was no text as its escape, everything else as it is."""
+    return name if name.isascii() else _NO_TEXT.sub(_in_line, name)
 
 
 def visible_lines(text: str) -> str:

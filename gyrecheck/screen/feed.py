@@ -14,6 +14,7 @@ from gyrecheck.model.events import Reading
 from gyrecheck.model.finding import State, Verdict
 from gyrecheck.model.folder import FolderBalance
 from gyrecheck.model.snapshot import FileSeen, Snapshot
+from gyrecheck.model.visible import visible
 from gyrecheck.rulebook.codes import Code
 from gyrecheck.screen.build import Circumstances, build_view
 from gyrecheck.screen.hooked import AFTER, HookedLook, HookJudge
@@ -221,7 +222,7 @@ class RunFeed:
             note = f"disconnected {time.monotonic() - self._missing_since:.0f} s ago, last figures kept"
         elif age is not None and age > 30:
             state, note = "silent", f"no line for {age:.0f} s"
-        run = self.snapshot.run_id or Path(self.targets[0]).name
+        run = visible(self.snapshot.run_id or Path(self.targets[0]).name)
         return Circumstances(
             run=run,
             topology=self.topology or self._found_topology,

@@ -10,6 +10,7 @@ from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 
 from gyrecheck.model.errors import GyreError
+from gyrecheck.model.visible import decodable
 
 SUFFIXES = (".py", ".pyi", ".ipynb")
 _LEFT_OUT = frozenset({
@@ -52,7 +53,7 @@ def find_files(paths: tuple[Path, ...], exclude: tuple[str, ...] = ()) -> tuple[
             if exclude and folder and _excluded(shown, exclude):
                 continue
             if whole not in found:
-                found[whole] = SourceFile(Path(path), shown)
+                found[whole] = SourceFile(Path(path), decodable(shown))
     if not found:
         named = ", ".join(f"`{p}`" for p in paths)
         raise GyreError(
@@ -102,8 +103,8 @@ def shown_path(path: Path, here: Path) -> str:
     try:
         relative = os.path.relpath(os.path.abspath(path), here)  # noqa: PTH100 - links stay links
     except ValueError:  # another drive
-        return path.as_posix()
-    return path.as_posix() if relative.startswith("..") else Path(relative).as_posix()
+        return decodable(path.as_posix())
+    return decodable(path.as_posix() if relative.startswith("..") else Path(relative).as_posix())
 
 
 def _near(path: Path) -> str:

@@ -76,3 +76,20 @@ def test_ctrl_c_during_the_imports_is_130_in_one_word():
     """)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of any bytes")
+@pytest.mark.parametrize("form", ["full", "concise", "md", "csv", "json", "jsonl", "html", "github", "gitlab", "junit", "sarif"])
+def test_a_name_that_is_no_text_is_shown_and_checked(run, form):
+    """A file whose name is no UTF-8 is read like any other, in a folder too, and its odd bytes are shown."""
+    name = os.fsdecode(b"\xff\xfe")
+    with open(f"{name}.py", "w") as file:
+        file.write("import torch\noptimizer.step(\n")
+    with open(f"{name}.log", "w") as file:
+        file.writelines(f"iter {n}: sampled_total={10 * n} dropped_stale=0 taken={5 * n} buffer_left=0\n" for n in range(1, 9))
+    for words in (("lint", "."), ("ledger", f"{name}.log"), ("ledger", "."), ("watch", "--once", f"{name}.log"), ("lint", f"{name}.py")):
+        done = run(*words, "--output-format", form)
+        assert done.code in {0, 1, 2, 3}
+        assert "internal" not in done.err
+        (done.out + done.err).encode()
+    assert "ff" in done.out + done.err
