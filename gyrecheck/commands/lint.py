@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
+
 from gyrecheck.commands.lint_options import (
     Baseline,
     CacheDir,
@@ -43,10 +45,11 @@ from gyrecheck.commands.options import (
     Select,
     TopologyOption,
     Verbose,
+    emit,
     fail_level,
     finish,
 )
-from gyrecheck.model.errors import GyreError
+from gyrecheck.model.errors import ExitCode, GyreError
 
 if TYPE_CHECKING:
     from gyrecheck.commands.lint_check import Rules
@@ -93,7 +96,7 @@ def command(
     from gyrecheck.commands.lint_check import Timer, judge_texts, load_rules
     from gyrecheck.commands.lint_compare import accepted, say
     from gyrecheck.commands.lint_fix import PASSES, Mender, fixed_summary, leave_with_patch, refuse_together
-    from gyrecheck.commands.lint_report import Chosen, report_of, with_suppressions
+    from gyrecheck.commands.lint_report import Chosen, as_unchecked, none_checked, report_of, with_suppressions
     from gyrecheck.rulebook.project_config import load_project_config
     from gyrecheck.source.cache import Cache, default_folder
 
@@ -128,7 +131,13 @@ def command(
         return with_suppressions(tuple(f for f in found if chosen.shows(f)), texts, chosen.codes, rules.codes)
 
     before = accepted(
-        baseline, write=write_baseline, diff_base=diff_base, paths=given, exclude=(*settings.exclude, *(exclude or ())), old=old
+        baseline,
+        root=settings.root,
+        write=write_baseline,
+        diff_base=diff_base,
+        paths=given,
+        exclude=(*settings.exclude, *(exclude or ())),
+        old=old,
     )
     mender = Mender(fix or diff or any(name.partition(":")[0] == "sarif" for name in output_format or ()), unsafe_fixes, build)
     made = (0, 0)
@@ -153,6 +162,9 @@ def command(
         made = (made[0] + now[0], max(made[1], now[1]))
         texts, failed = _texts(given, (*settings.exclude, *(exclude or ())), stdin_filename)
     say(before.said, quiet=quiet)
+    if none_checked(judged, texts, failed):
+        emit(as_unchecked(report), ExitCode.COULD_NOT_CHECK, output_format=output_format, output=output, color=color, force=force)
+        raise typer.Exit(ExitCode.COULD_NOT_CHECK)
     if diff:
         leave_with_patch(mender, texts, quiet=quiet)
     if graph is not None:
@@ -186,10 +198,25 @@ def _texts(paths: tuple[Path, ...], exclude: tuple[str, ...], stdin_filename: st
         if len(paths) > 1:
             raise GyreError("`-` and other paths together", hint="standard input is checked alone; name it with --stdin-filename")
         name = stdin_filename or "stdin.py"
-        raw = sys.stdin.buffer.read()
+        raw = _standard_input()
         data = cells_of(raw) if name.endswith(".ipynb") else raw
         return (Text(SourceFile(Path(name), name), data, digest(data), raw),), ()
     return read_texts(find_files(paths, exclude))
+
+
+def _standard_input() -> bytes:
+    """Everything on standard input.
+
+    Raises:
+        GyreError: it is closed or cannot be read.
+    """
+    hint = "pipe a file into it: gyrecheck lint - < FILE"
+    if sys.stdin is None or sys.stdin.closed:
+        raise GyreError("standard input is closed, so `-` has nothing to check", hint=hint)
+    try:
+        return sys.stdin.buffer.read()
+    except OSError as error:
+        raise GyreError(f"standard input cannot be read ({error.strerror or error})", hint=hint) from error
 
 
 def prove(sample: Sample) -> tuple[tuple[str, int], ...]:

@@ -19,6 +19,10 @@ Old = Callable[[tuple[Text, ...]], tuple[Finding, ...]]
 """From the texts of an old tree to its findings, suppressed ones marked."""
 
 
+DEFAULT_BASELINE = "gyre-baseline.json"
+"""What `--write-baseline` writes when no `--baseline` names a file: beside the configuration, else in the current folder."""
+
+
 @dataclass(slots=True)
 class Accepted:
     """The entries to compare with, and what the comparison gave."""
@@ -75,26 +79,28 @@ def _write(path: Path, text: str) -> None:
 
 
 def accepted(
-    baseline: Path | None, *, write: bool, diff_base: str, paths: tuple[Path, ...], exclude: tuple[str, ...], old: Old
+    baseline: Path | None, *, root: str, write: bool, diff_base: str, paths: tuple[Path, ...], exclude: tuple[str, ...], old: Old
 ) -> Accepted:
-    """What the options ask to compare with; the old tree is judged here.
+    """What the options ask to compare with; the old tree is judged here. A baseline without a name is written below `root`.
 
     Raises:
         GyreError: options that do not go together, or a revision that cannot be read.
     """
-    if write and baseline is None:
-        raise GyreError("--write-baseline has no file to write to", hint="name it with --baseline FILE")
     if str(paths[0]) == "-" and diff_base:
         raise GyreError("--diff-base and standard input together", hint="git holds no earlier standard input")
+    said = []
+    if write and baseline is None:
+        baseline = Path(root) / DEFAULT_BASELINE
+        said = [f"--write-baseline without a name writes {baseline.as_posix()}; --baseline {baseline.as_posix()} reads it"]
     if not diff_base:
-        return Accepted(baseline, write)
+        return Accepted(baseline, write, said=said)
     from gyrecheck.source.revisions import read_revision
 
     here = Path.cwd()
     within = {path: os.path.relpath(path, here).replace(os.sep, "/") for path in paths}
     revision = read_revision(here, diff_base, tuple(within.values()))
     texts = _texts(revision.files, within, exclude)
-    return Accepted(baseline, write, revision.rename(entries_of(old(texts))))
+    return Accepted(baseline, write, revision.rename(entries_of(old(texts))), said=said)
 
 
 def _texts(files: dict[str, bytes], within: dict[Path, str], exclude: tuple[str, ...]) -> tuple[Text, ...]:

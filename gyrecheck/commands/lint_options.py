@@ -56,7 +56,10 @@ Baseline = Annotated[
     Path | None,
     typer.Option("--baseline", metavar="FILE", help="Findings listed here are marked and do not count.", rich_help_panel=_BEFORE),
 ]
-WriteBaseline = Annotated[bool, typer.Option("--write-baseline", help="Write what is found now to the baseline.", rich_help_panel=_BEFORE)]
+WriteBaseline = Annotated[
+    bool,
+    typer.Option("--write-baseline", help="Write what is found now to --baseline FILE, else gyre-baseline.json.", rich_help_panel=_BEFORE),
+]
 DiffBase = Annotated[
     str, typer.Option("--diff-base", metavar="REV", help="Only what the tree of this git revision does not have.", rich_help_panel=_BEFORE)
 ]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from gyrecheck.commands.lint_check import Judged, Timer, unparsable
 from gyrecheck.commands.lint_compare import Accepted
 from gyrecheck.commands.lint_fix import Mender
+from gyrecheck.model.errors import GyreError
 from gyrecheck.model.finding import Confidence, Finding, Report, Scalar, Severity, Table, Topology
 from gyrecheck.rulebook.codes import Code, select_codes
 from gyrecheck.rulebook.project_config import ProjectConfig, fits
@@ -46,7 +47,7 @@ class Chosen:
         """Command line first, then the project's settings.
 
         Raises:
-            GyreError: a code, prefix or name that fits none.
+            GyreError: a code, prefix or name that fits none, or a selection that leaves no code.
         """
         chosen = set(select_codes(codes, select or settings.select, ()))
         more = (*settings.extend_select, *extend)
@@ -55,6 +56,8 @@ class Chosen:
         left_out = (*settings.ignore, *ignore)
         if left_out:
             chosen -= select_codes(codes, left_out, (), option="--ignore")
+        if not chosen:
+            raise GyreError("no rule is left to check: the selection is empty", hint="gyrecheck rules lists all codes")
         ignored = settings.per_path_ignores.items()
         per_path = tuple((glob, select_codes(codes, entries, (), option="per-path-ignores")) for glob, entries in ignored)
         return cls(frozenset(chosen), per_path, hints, suppressed, settings.root)
@@ -120,6 +123,19 @@ def report_of(
         statistics=statistics,
         next=f"gyrecheck explain {shown[0].code}" if shown else "",
     )
+
+
+def none_checked(judged: Judged, texts: tuple[Text, ...], failed: tuple[Unreadable, ...]) -> bool:
+    """There were files, and not one of them could be read and parsed."""
+    unread = {u.path for u in failed} | {f.path for f in judged.findings if f.code == "GYR001"}
+    return bool(unread) and unread >= {t.file.shown for t in texts}
+
+
+def as_unchecked(report: Report) -> Report:
+    """The report when no file could be checked: nothing in it may promise that others were."""
+    hint = "no file could be checked: mend its syntax, or name another path"
+    findings = tuple(replace(f, hint=hint) if f.code == "GYR001" else f for f in report.findings)
+    return replace(report, findings=findings, summary="Nothing was checked: no file could be read as Python.")
 
 
 def _summary(judged: Judged, shown: list[Finding], hidden: list[Finding], files: int, *, declared: bool) -> str:

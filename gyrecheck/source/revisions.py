@@ -17,6 +17,7 @@ from pathlib import Path
 from gyrecheck.model.errors import GyreError
 from gyrecheck.source.baseline import Entry
 
+_OUTSIDE = "run it inside the repository, or compare with a file: --baseline FILE"
 SUFFIXES = (".py", ".pyi", ".ipynb")
 
 
@@ -96,6 +97,7 @@ def _git(folder: Path, *arguments: str | bytes, failed: str, given: bytes = b"")
     except OSError as error:
         raise GyreError(f"--diff-base needs git, which could not be started ({error.strerror or error})") from error
     if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise GyreError(failed, hint=said[-1] if said else "git log --oneline lists commits")
+        said = done.stderr.decode(errors="replace").strip().removeprefix("fatal: ").splitlines()
+        outside = bool(said) and said[0].startswith("not a git repository")
+        raise GyreError(failed, hint=_OUTSIDE if outside else said[-1] if said else "git log --oneline lists commits")
     return done.stdout

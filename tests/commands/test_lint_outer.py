@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from gyrecheck.commands import lint
+from gyrecheck.model.errors import GyreError
+
 SAMPLER = """import gymnasium as gym
 from torch import nn
 
@@ -109,10 +112,50 @@ def test_a_baseline_written_over_one_folder_keeps_the_entries_of_others(run, pro
     assert run("lint", "--baseline", "base.json").code == 0
 
 
-def test_a_baseline_that_is_missing_or_has_no_name_is_exit_2(run, project):
+def test_a_baseline_that_is_missing_is_exit_2(run, project):
     """Nothing is taken for an empty baseline."""
     assert run("lint", "--baseline", "none.json").code == 2
-    assert run("lint", "--write-baseline").code == 2
+
+
+def test_a_baseline_without_a_name_is_written_beside_the_configuration_and_read_when_named(run, project):
+    """`--write-baseline` alone says its file; a run that does not name it counts everything, one that does counts nothing."""
+    done = run("lint", "--write-baseline")
+    assert done.code == 0
+    assert "--baseline gyre-baseline.json reads it" in done.err
+    assert run("lint").code == 1
+    assert run("lint", "--baseline", "gyre-baseline.json").code == 0
+    Path("agent/gyrecheck.toml").write_text("")
+    assert run("lint", "agent", "--write-baseline").code == 0
+    assert Path("agent/gyre-baseline.json").is_file()
+
+
+@pytest.mark.parametrize("words", [("--select", ""), ("--select", "GYR103", "--ignore", "GYR103")])
+def test_an_empty_selection_is_an_error(run, project, words):
+    """With no rule left nothing is checked, which is exit 2 in one sentence and never a clean result."""
+    done = run("lint", *words)
+    assert done.code == 2
+    assert "the selection is empty" in done.err
+    assert not done.out
+
+
+def test_when_no_file_could_be_read_nothing_was_checked(run):
+    """A lone broken file is GYR001 and exit 2, even with --exit-zero; beside a good file it is a finding and exit 1."""
+    Path("bad.py").write_text("def f(:\n")
+    done = run("lint", "bad.py", "--exit-zero")
+    assert done.code == 2
+    assert "GYR001" in done.out
+    assert "other files are" not in done.out
+    Path("good.py").write_text("x = 1\n")
+    done = run("lint")
+    assert done.code == 1
+    assert "the other files are still checked" in done.out
+
+
+def test_a_closed_standard_input_is_one_sentence(run, monkeypatch):
+    """Without standard input `-` could check nothing: exit 2, no internal error."""
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(GyreError, match="standard input is closed"):
+        lint._texts((Path("-"),), (), "")
 
 
 def test_diff_base_shows_only_what_is_new(run, project):

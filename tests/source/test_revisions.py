@@ -74,10 +74,11 @@ def test_an_unknown_revision_is_one_sentence(repository, revision):
 
 
 def test_without_a_repository_there_is_nothing_to_compare(tmp_path, monkeypatch):
-    """A folder outside git is refused."""
+    """A folder outside git is refused, with what to do instead of git's own words."""
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    with pytest.raises(GyreError, match="no git repository"):
+    with pytest.raises(GyreError, match="no git repository") as refused:
         read_revision(tmp_path, "HEAD")
+    assert refused.value.hint == "run it inside the repository, or compare with a file: --baseline FILE"
 
 
 def test_without_git_the_error_says_so(tmp_path, monkeypatch):

@@ -62,3 +62,40 @@ def test_an_early_stop_in_the_inner_loop_is_noted(tmp_path: Path, monkeypatch: p
     """The same stop one loop deeper leaves the parts only, and the next pass begins all the same: GYR217 at the `break`."""
     text = SCRIPT.replace("        if approx_kl > 0.02:\n            break\n", "            if approx_kl > 0.02:\n                break\n")
     assert ("GYR217", "note", 32) in _found(tmp_path, text, monkeypatch)
+
+
+PROGRAM = """\
+import sys
+import gymnasium as gym
+import torch
+
+
+def sample(policy):
+    env = gym.make("CartPole-v1")
+    obs, _ = env.reset()
+    with torch.no_grad():
+        obs, reward, terminated, truncated, _ = env.step(policy(obs).argmax())
+    return obs, reward
+
+
+def learn(policy, optimizer, batch):
+    optimizer.zero_grad()
+    loss = policy(batch[0]).mean()
+    loss.backward()
+    optimizer.step()
+
+
+def main(policy, optimizer):
+    for _ in range(9):
+        learn(policy, optimizer, sample(policy))
+
+
+if __name__ == "__main__":
+    main(*sys.argv)
+"""
+
+
+def test_sides_meet_in_the_function_that_a_module_only_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """GYR301 names `main`, line 21, which calls both sides, and not the first line of the file that starts it."""
+    found = _found(tmp_path, PROGRAM, monkeypatch)
+    assert [row for row in found if row[0] == "GYR301"] == [("GYR301", "note", 21)]
