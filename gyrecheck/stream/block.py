@@ -109,8 +109,11 @@ class Block:
         size = int(ends[0] - starts[0])
         new = np.empty(len(starts), np.bool_)
         new[0] = True
-        if size < 8:
+        if starts[-1] >= len(self._words):
             new[1:] = True
+        elif size < 8:
+            words = self._words[starts] << np.uint64(64 - 8 * size)  # what stands behind the text falls out
+            new[1:] = words[1:] != words[:-1]
         else:
             new[1:] = False
             for at in (*range(0, size - 8, 8), size - 8):

@@ -68,7 +68,7 @@ class ColumnPlan:
         self._same = [(place, int(parts.line[run.start : run.end])) for place, run in zip(places, parts.runs, strict=True) if run.same]
         self._numbers = numbers
         self._time, self._pid = parts.time, parts.pid
-        self._bases: dict[bytes, float] = {}  # by minute: seconds are the last two digits of every form
+        self._bases: dict[bytes, float] = {}  # by minute: seconds are the last run of every form
 
     def fits(self, block: Block, first_runs: Ints) -> Flags:
         """Which of these lines have the layout."""
@@ -109,13 +109,13 @@ class ColumnPlan:
             times = number.read(block, first_runs)
             whole = block.whole(first_runs + number.first)
             return np.where((whole >= 1_400_000_000) & (whole < 2_000_000_000), times, np.nan)
-        texts, which = block.texts(first_runs + number.first, first_runs + number.last)
+        minutes, which = block.texts(first_runs + number.first, first_runs + number.last - 1)
         if len(self._bases) > 4096:
             self._bases.clear()
-        for minute in {text[:-2] for text in texts}.difference(self._bases):
-            base = date_base(minute + b"00")
+        for minute in {*minutes}.difference(self._bases):
+            base = date_base(minute + b":00")
             self._bases[minute] = np.nan if base is None else base
-        times = np.array([self._bases[text[:-2]] + int(text[-2:]) for text in texts])[which]
+        times = np.array([self._bases[minute] for minute in minutes])[which] + block.whole(first_runs + number.last)
         if parts.fraction >= 0:
             times += block.whole(first_runs + self._numbers[parts.fraction].first).astype(np.float64) / float(
                 10 ** (stamp.fraction[1] - stamp.fraction[0])
