@@ -90,7 +90,7 @@ def _unlike(entry: tuple[str, int, int], code: Code) -> Finding:
         message=f"`{key}` has {length} rows, the other fields have {total}",
         path=NAME,
         field=key,
-        hint=code.fix,
+        hint=code.fix.strip(),
         side="sampling",
         fingerprint=fingerprint(code.code, key, NAME),
     )

@@ -89,7 +89,7 @@ def check_report(
     """The judgement of all questions, and a schema inferred from the files.
 
     Raises:
-        GyreError: a file cannot be read, or an option names what does not exist.
+        GyreError: a file cannot be read or has no known field, or an option names what does not exist.
     """
     settings = load_project_config(config, Path.cwd())
     codes = load_codes(settings.rules_folder)
@@ -99,6 +99,11 @@ def check_report(
     judge, profile = run(records, contract, fields, rules=settings.rules_folder, settings=run_settings(files, contract))
     _refuse_empty(profile.rows, files)
     judged = judge.result()
+    if not judged.roles.roles and not judged.roles.parts and not contract.schema_roles:
+        keys = ", ".join(profile.keys[:12]) + (", ..." if len(profile.keys) > 12 else "")
+        raise GyreError(
+            f"{files[0]}: no known field among its keys ({keys})", hint="--field ROLE=KEY says what a key is, e.g. reward=score"
+        )
     seen = profile.seen(judged.roles)
     findings = tuple(f for f in judged.findings if f.code in chosen)
     tables = {"contract": contract_table(contract, seen, findings)}

@@ -92,10 +92,12 @@ class _Field:
         if column.texts is not None:
             known = {text for text in column.texts if text is not None}
             self._constant(next(iter(known)) if known else None, one=len(known) <= 1)
-            return
+            if None not in column.texts:
+                return
+            flat = flat[~np.isnan(flat)]  # numbers among texts; nulls and texts stand as NaN there
         for begin in range(0, len(flat), PIECE):
             self._piece(flat[begin : begin + PIECE])
-        if column.holes is not None:
+        if column.holes is not None and column.texts is None:
             self.nan -= len(np.asarray(column.holes))
 
     def _piece(self, part: npt.NDArray[Any]) -> None:
@@ -156,7 +158,7 @@ class _Field:
             maximum=self.high,
             mean=self.mean if self.count else math.nan,
             std=math.sqrt(max(self.square, 0.0) / self.count) if self.count else math.nan,
-            constant=self.same and self.values >= 2 and self.first is not None and not self.holes,
+            constant=kind is not Kind.MIXED and self.same and self.values >= 2 and self.first is not None and not self.holes,
             shapes=tuple((shape, number, first) for shape, (number, first) in self.shapes.items()),
             example=self.example,
         )

@@ -44,12 +44,17 @@ def finding_block(finding: Finding, style: Style) -> list[str]:
     sure = " (by name only)" if finding.confidence.value == "hint" else ""
     lines = [f"{style.paint(f'{word}[{finding.code}]', word)} {style.paint(finding.name, 'code')}: {finding.message}{sure}"]
     place = finding.path + (f":{finding.line}" if finding.line else "") + (f":{finding.column}" if finding.column else "")
-    lines.append(f"  {style.paint('-->', 'place')} {place}" + (f"   records {finding.records}" if finding.records else ""))
+    there = f"  {style.paint('-->', 'place')} {place}"
+    lines.append(there + (f"   records {finding.records}" if finding.records not in {"", str(finding.line)} else ""))
     if finding.snippet:
         lines += _frame(finding, style)
         others = [e for e in finding.evidence if e.path != finding.path or not e.text]
     else:
         others = list(finding.evidence)
+        first = next((e for e in others if (e.path, e.line) == (finding.path, finding.line) and e.text and not e.label), None)
+        if first is not None and lines[-1] == there:  # nothing is said of the place yet
+            lines[-1] = f"{there}   {first.text.strip()}"
+            others.remove(first)
     lines += [_because(e) for e in others]
     lines += _hint(finding.hint, style)
     return lines

@@ -153,7 +153,7 @@ class PairFindings:
             path=path or self.sampler.path,
             line=line,
             evidence=evidence,
-            hint=hint or rule.fix,
+            hint=(hint or rule.fix).strip(),
             fingerprint=fingerprint(code, key, self.sampler.path, self.trainer.path),
             field=key,
             side=side,

@@ -153,3 +153,31 @@ def test_a_segment_without_rows_hides_no_other(tmp_path: Path) -> None:
     np.savez(tmp_path / "s-2.npz", obs=np.ones((4, 3)), reward=np.array([1.0, 0.5, np.nan, 2.0]))
     _, report = checked(tmp_path)
     assert [(Path(f["path"]).name, f["records"]) for f in report["findings"] if f["code"] == "GYR320"] == [("s-2.npz", "3")]
+
+
+def test_one_letter_alone_is_no_field(tmp_path: Path) -> None:
+    """`{"a": 1}` has no known field, and that is one sentence; with `r` and `d` beside it, or when told, `a` is the action."""
+    (tmp_path / "one.json").write_text('{"a": 1}')
+    with pytest.raises(GyreError, match=r"one\.json: no known field among its keys \(a\)"):
+        run("check", str(tmp_path / "one.json"))
+    told = checked(tmp_path / "one.json", "--field", "action=a")[1]
+    assert [row[:2] for row in told["tables"]["contract"]["rows"]] == [["a", "action"]]
+    (tmp_path / "more.jsonl").write_text('{"s": [0.5, 1.5], "a": 1, "r": 0.5}\n{"s": [0.25, 1.0], "a": 0, "r": 1.5}\n')
+    _, report = checked(tmp_path / "more.jsonl")
+    assert ["a", "action"] in [row[:2] for row in report["tables"]["contract"]["rows"]]
+
+
+def test_no_hint_ends_in_an_empty_line(tmp_path: Path) -> None:
+    """A rule's text of several lines gives a hint without the line end behind it."""
+    (tmp_path / "a.jsonl").write_text('{"action": 1, "reward": 0.5}\n')
+    hints = [f["hint"] for f in checked(tmp_path / "a.jsonl")[1]["findings"]]
+    assert hints
+    assert all(hint == hint.strip() for hint in hints)
+
+
+def test_the_text_says_a_record_once(tmp_path: Path) -> None:
+    """One record gives one place with what stands there, no second line of the same place and no empty line twice."""
+    (tmp_path / "a.jsonl").write_text('{"obs": [0.5], "logprob": -0.5}\n{"obs": [1.5], "logprob": NaN}\n')
+    text = run("check", str(tmp_path / "a.jsonl"), "--select", "GYR320,GYR401", "--exit-zero")
+    assert [line for line in text.splitlines() if "a.jsonl:2" in line] == [f"  --> {tmp_path / 'a.jsonl'}:2   logprob = nan"]
+    assert "\n\n\n" not in text

@@ -67,3 +67,12 @@ def test_a_file_without_records_is_no_pass(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text("\n")
     with pytest.raises(GyreError, match="holds no record"):
         run("show", str(tmp_path / "a.jsonl"))
+
+
+def test_numbers_with_one_text_among_them_are_not_constant(tmp_path: Path) -> None:
+    """Of 0.25, "high", None and 0.75 the range is that of the numbers, and nothing is constant or NaN."""
+    path = tmp_path / "mixed.jsonl"
+    path.write_text("".join(json.dumps({"obs": [0.5], "reward": value}) + "\n" for value in (0.25, "high", None, 0.75)))
+    table = json.loads(run("show", str(path), "--output-format", "json"))["tables"]["fields"]
+    row = dict(zip(table["columns"], next(r for r in table["rows"] if r[0] == "reward"), strict=True))
+    assert (row["range"], row["remarks"]) == ("0.25 to 0.75", "None at 1 of 4")

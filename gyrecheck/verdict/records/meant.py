@@ -1,7 +1,7 @@
 """What keys must mean, given their words and their values, where no alias names them: a name alone cannot tell a value from a version.
 
 A key without a role gets one when all its words belong to a family of `rules/fields/trajectory.toml` and its values have that family's
-form. Ids that every group of rows shares name the group, not the sample; whole numbers called `v` are versions, no values.
+form. One letter is no name where no other key is known. Ids that every group of rows shares name the group, not the sample; whole numbers called `v` are versions, no values.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from gyrecheck.model.fields import Column, Kind, RecordBatch
 from gyrecheck.rulebook.contract import Contract, RoleMap
-from gyrecheck.rulebook.field_names import Family
+from gyrecheck.rulebook.field_names import Family, leaf
 
 LEAST = 4
 """Rows from which the values of a batch say what their key means."""
@@ -38,6 +38,8 @@ def roles_meant(roles: RoleMap, batch: RecordBatch, contract: Contract, given: M
             if key not in of_key and key not in parts and family.says(key) and _fits(family, column):
                 taken[family.role], of_key[key] = key, family.role
                 break
+    if len(of_key) == 1 and not parts and (only := next(iter(of_key))) not in fixed and len(leaf(only)) == 1:
+        return replace(roles, keys={}, roles={})  # one letter says nothing by itself
     if "group_id" not in taken and (shared := taken.get("prompt_tokens")) and _shared(batch.columns.get(shared)):
         taken["group_id"] = shared  # answers to one prompt are a group, whatever the prompt is called
     return replace(roles, keys=taken, roles=of_key) if taken != dict(roles.keys) else roles

@@ -56,7 +56,7 @@ class Case:
             path=path,
             line=where.first if where else (evidence[0][0] if evidence else 0),
             evidence=tuple(Evidence(path=path, line=number, text=text) for number, text in evidence[:5]),
-            hint=hint or rule.fix,
+            hint=(hint or rule.fix).strip(),
             fingerprint=fingerprint(code, key, str(path)),
             records=where.text() if where else "",
             field=key,
