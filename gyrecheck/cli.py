@@ -6,8 +6,8 @@ import errno
 import importlib
 import os
 import sys
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # `typing` is half of what is loaded before `main` hears of Ctrl-C
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -12,7 +12,7 @@ import typer
 
 from gyrecheck.commands.choices import ColorWhen, FailOn, UndecidedAs
 from gyrecheck.commands.streams import write_file, write_stderr, write_stdout
-from gyrecheck.model.errors import GyreError
+from gyrecheck.model.errors import ExitCode, GyreError
 from gyrecheck.model.finding import Severity, Topology
 
 if TYPE_CHECKING:
@@ -92,6 +92,8 @@ def finish(
     from gyrecheck.verdict.severity import exit_code
 
     code = 0 if exit_zero else int(exit_code(report, fail_on, undecided_ok=undecided is UndecidedAs.OK))
+    if report.partial:
+        code = int(ExitCode.INTERRUPTED)
     emit(report, code, output_format=output_format, output=output, color=color, force=force)
     if report.next and not quiet:
         write_stderr(f"next: {report.next}")

@@ -93,3 +93,27 @@ def test_a_name_that_is_no_text_is_shown_and_checked(run, form):
         assert "internal" not in done.err
         (done.out + done.err).encode()
     assert "ff" in done.out + done.err
+
+
+def test_nothing_is_loaded_before_ctrl_c_is_heard():
+    """The command's first module loads none of its other modules, nor `typing`, before `main` stands guard."""
+    root = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+    program = f"import sys; sys.path.insert(0, {root!r}); import gyrecheck.cli; print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=True)
+    assert {m for m in done.stdout.split() if m.startswith("gyrecheck")} == {"gyrecheck", "gyrecheck.cli"}
+    assert "typing" not in done.stdout.split()
+
+
+def test_an_interrupted_report_is_130_whatever_it_holds(capsys):
+    """A report marked partial ends with 130 and says so in its machine form, not with the code of half a judgement."""
+    import json
+
+    import typer
+
+    from gyrecheck.commands.options import finish
+    from gyrecheck.model.finding import Report
+
+    with pytest.raises(typer.Exit) as left:
+        finish(Report("watch", partial=True), output_format=["json"])
+    assert left.value.exit_code == 130
+    assert json.loads(capsys.readouterr().out)["exit"] == 130
