@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -121,7 +122,11 @@ def command(
     from gyrecheck.commands.ledger_run import Request, compared, ledger_of
     from gyrecheck.rulebook.codes import load_codes, select_codes
     from gyrecheck.rulebook.project_config import load_project_config
+    from gyrecheck.stream.open_log import refuse_unreadable
 
+    refuse_unreadable(given)
+    if left is not None and not math.isfinite(left):
+        raise GyreError(f"--left {left}: is no finite number", hint="e.g. --left 4000")
     project = load_project_config(config, Path.cwd())
     codes = load_codes(project.rules_folder)
     chosen = (

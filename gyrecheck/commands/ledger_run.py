@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gyrecheck.commands.ledger_parts import processes_for, tally_in_parts
+from gyrecheck.commands.ledger_refusals import is_binary, nothing_read, refuse_unused, unused_left
 from gyrecheck.commands.ledger_report import report_of
+from gyrecheck.commands.streams import write_stderr
 from gyrecheck.model.errors import GyreError
 from gyrecheck.model.events import Reading, Unit
 from gyrecheck.model.finding import Report
-from gyrecheck.model.snapshot import FileSeen, Snapshot
+from gyrecheck.model.snapshot import Snapshot
 from gyrecheck.model.whole_file import exists_as_file
 from gyrecheck.rulebook.codes import Code
-from gyrecheck.stream.event_files import kind_of
-from gyrecheck.stream.formats import best_format
 from gyrecheck.stream.logs import Ask, OpenLog, open_log, read_batches, read_logs
-from gyrecheck.stream.open_log import LogFile, blocks, find_logs
+from gyrecheck.stream.open_log import LogFile, find_logs
 from gyrecheck.verdict.judge import Judgement, judge
 from gyrecheck.verdict.tally import Tally
 
@@ -54,6 +54,8 @@ class Request:
     html: Path | None = None
     columns: Path | None = None
     force: bool = False
+    beside: tuple[str, ...] = ()
+    """The other run, where two are compared."""
 
     @property
     def ask(self) -> Ask:
@@ -100,7 +102,7 @@ def compared(request: Request, codes: dict[str, Code]) -> Report:
         raise GyreError(
             f"--compare sets two runs side by side, {len(request.paths)} were given", hint="gyrecheck ledger --compare a.log b.log"
         )
-    ones = [replace(request, paths=(path,)) for path in request.paths]
+    ones = [replace(request, paths=(path,), beside=(other,)) for path, other in (request.paths, request.paths[::-1])]
     sides = [judge_paths(one, codes) for one in ones]
     return compare_report(request, codes, [(_texts(judged, one), snapshot) for one, (judged, snapshot, _) in zip(ones, sides, strict=True)])
 
@@ -125,8 +127,9 @@ def judge_paths(request: Request, codes: dict[str, Code]) -> tuple[Judgement, Sn
     if folder is not None:
         tally.run_id = read_run_folder(folder).run_id
     snapshot = tally.snapshot(last=True)
-    if folder is None and not partial and (not snapshot.series or _binary(files[0])):
-        raise _nothing(files, request, next(f for f in snapshot.files if f.path == files[0].path))
+    if folder is None and not partial and (not snapshot.series or is_binary(files[0])):
+        raise nothing_read(files[0], request, next(f for f in snapshot.files if f.path == files[0].path))
+    refuse_unused(snapshot, files, request)
     judged = judge(
         snapshot, codes, topology=request.topology, chosen=request.chosen,
         max_age=request.max_age, age_unit=request.age_unit, left=request.left,
@@ -135,6 +138,8 @@ def judge_paths(request: Request, codes: dict[str, Code]) -> tuple[Judgement, Sn
         from gyrecheck.verdict.folder import with_folder
 
         judged = with_folder(judged, read_run_folder(folder), codes, request.topology, request.chosen)
+    if not request.quiet and (unused := unused_left(judged, request)):
+        write_stderr(unused)
     return judged, snapshot, partial
 
 
@@ -174,54 +179,6 @@ def judge_text(text: str, codes: dict[str, Code], *, topology: str = "", name: s
     data = text.encode("utf-8", "surrogateescape")
     tally, _ = _tally((LogFile(name, len(data), data),), Request((name,), format=format_))
     return judge(tally.snapshot(), codes, topology=topology)
-
-
-def _binary(file: LogFile) -> bool:
-    """Whether a plain file is no text: many control bytes, or the mark of a known binary form."""
-    if file.path == "-" or file.text is not None or kind_of(file.path):
-        return False
-    with Path(file.path).open("rb") as raw:
-        head = raw.read(1 << 16)
-    if head[:2] in {b"\x1f\x8b", b"BZ"} or head[:4] == b"\x28\xb5\x2f\xfd" or head[:5] == b"\xfd7zXZ":
-        return False
-    control = len(head) - len(head.translate(None, bytes(c for c in range(32) if c not in {0, 9, 10, 13, 27})))
-    return control * 20 > len(head) or head[:4] in {b"\x7fELF", b"PK\x03\x04", b"\x89PNG", b"%PDF"}
-
-
-def _nothing(files: tuple[LogFile, ...], request: Request, seen: FileSeen) -> GyreError:
-    """One sentence on a log of which nothing was understood."""
-    from gyrecheck.rulebook.log_formats import load_formats
-
-    file = files[0]
-    head = b""
-    if file.path != "-":
-        for block in blocks(file):
-            head += block
-            if len(head) >= 1 << 18:
-                break
-    if not seen.bytes:
-        what = "standard input is empty" if file.path == "-" else f"{file.path}: the file is empty"
-        return GyreError(what, hint="give the log of a run that has begun")
-    if head.count(b"\0") * 3 > len(head) or _binary(file):
-        return GyreError(
-            f"{file.path}: is no text log (binary file)",
-            hint=("trajectory files are for gyrecheck handoff; logs are text, plain or packed"),
-        )
-    form, hits, lines = best_format(head, load_formats(request.extra))
-    best = (
-        f"best: {form.name}, {hits} of {lines:,} lines"
-        if form is not None and hits
-        else f"no line of {seen.lines:,} holds a counter that is known"
-    )
-    best = "; ".join([best, *seen.notes])
-    folder = request.extra or "gyrecheck-rules"
-    return GyreError(
-        f"{file.path}: no known log format fits ({best})",
-        hint=(
-            "name the keys with --map sampled_total=KEY --map taken=KEY, give one with --format, or describe it in "
-            f"{folder}/logs/<name>.toml"
-        ),
-    )
 
 
 def _beside(request: Request, judged: Judgement, report: Report) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from gyrecheck.model.errors import GyreError
 from gyrecheck.model.events import Reading
 from gyrecheck.model.finding import Evidence, First, Verdict
-from gyrecheck.stream.open_log import LogFile, blocks
+from gyrecheck.stream.open_log import LogFile, blocks, comes_once
 
 
 def with_texts(verdicts: tuple[Verdict, ...], logs: tuple[LogFile, ...]) -> tuple[Verdict, ...]:
@@ -20,7 +20,10 @@ def with_texts(verdicts: tuple[Verdict, ...], logs: tuple[LogFile, ...]) -> tupl
                 wanted.setdefault(place.path, set()).add(place.line)
     known = {log.path: log for log in logs}
     texts = {
-        (path, line): text for path, lines in wanted.items() if path in known and path != "-" for line, text in _lines(known[path], lines)
+        (path, line): text
+        for path, lines in wanted.items()
+        if path in known and not comes_once(known[path])
+        for line, text in _lines(known[path], lines)
     }
     if not texts:
         return verdicts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from pathlib import Path
@@ -66,10 +67,13 @@ HoldOff = Annotated[
 Bell = Annotated[bool, typer.Option("--bell", help="Ring the terminal's bell when a verdict breaks.", rich_help_panel=_ALERT)]
 Prometheus = Annotated[
     int | None,
-    typer.Option("--prometheus", metavar="PORT", help="Serve the figures as Prometheus text on loopback.", rich_help_panel=_OTHER),
+    typer.Option(
+        "--prometheus", metavar="PORT", min=0, max=65535, help="Serve the figures as Prometheus text on loopback.", rich_help_panel=_OTHER
+    ),
 ]
 Serve = Annotated[
-    int | None, typer.Option("--serve", metavar="PORT", help="The screen in a browser, loopback only.", rich_help_panel=_OTHER)
+    int | None,
+    typer.Option("--serve", metavar="PORT", min=0, max=65535, help="The screen in a browser, loopback only.", rich_help_panel=_OTHER),
 ]
 Host = Annotated[str, typer.Option("--host", help="Where --serve and --prometheus listen.", rich_help_panel=_OTHER)]
 Format = Annotated[str, typer.Option("--format", metavar="NAME", help="Read every log as this format.", rich_help_panel="Reading")]
@@ -114,11 +118,16 @@ def command(
     undecided: Undecided = UndecidedAs.FAIL,
 ) -> None:
     """Follow a live run: counters, coupling, conservation, staleness, handoff health and verdicts on one screen."""
-    from gyrecheck.commands.watch_look import Look, runs_in
+    from gyrecheck.commands.watch_look import Look, refuse_unwatchable, runs_in
     from gyrecheck.commands.watch_run import watch_lines, watch_once, watch_screen
     from gyrecheck.rulebook.codes import load_codes, select_codes
     from gyrecheck.rulebook.project_config import load_project_config
+    from gyrecheck.stream.open_log import refuse_unreadable
 
+    for option, value in (("interval", interval), ("replay", replay), ("timeout", timeout), ("hold-off", hold_off), ("max-age", max_age)):
+        if value is not None and not math.isfinite(value):
+            raise GyreError(f"--{option} {value}: is no finite number", hint=f"e.g. --{option} 10")
+    refuse_unreadable(tuple(paths or ()))
     project = load_project_config(config, Path.cwd())
     codes = load_codes(project.rules_folder)
     declared = topology or project.topology
@@ -159,6 +168,8 @@ def command(
 
     served = "TEXTUAL_DRIVER" in os.environ  # the child of --serve draws into a pipe to the browser
     lines = plain or bool(look.formats) or not (sys.stdout.isatty() or served) or "-" in targets
+    if once or lines:
+        refuse_unwatchable(look)
     if serve is not None:
         from gyrecheck.commands.watch_serve import serve_screen
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from glob import has_magic
 from pathlib import Path
 
 from gyrecheck.commands.choices import ColorWhen, UndecidedAs
@@ -46,6 +47,23 @@ class Look:
 def runs_in(targets: tuple[str, ...]) -> tuple[str, ...]:
     """The runs that the paths mean: several folders are several runs, files given together are one (and this is empty)."""
     return targets if len(targets) > 1 and all(Path(target).is_dir() for target in targets) else ()
+
+
+def refuse_unwatchable(look: Look) -> None:
+    """Without a screen nobody sees what is waited for: each file that is named must be there, and be a text log.
+
+    Raises:
+        GyreError: the ledger's sentence on a path that does not exist, cannot be read, or is binary.
+    """
+    from gyrecheck.commands.ledger_refusals import is_binary, not_text
+    from gyrecheck.stream.open_log import find_logs
+
+    for target in look.targets:
+        if target == "-" or Path(target).is_dir() or (has_magic(target) and not Path(target).exists()):
+            continue
+        for file in find_logs((target,)):
+            if is_binary(file):
+                raise not_text(file)
 
 
 def report_now(look: Look) -> Report:

@@ -112,6 +112,8 @@ def watch_once(look: Look) -> NoReturn:
     """One picture: text in 80 columns, or the report in a machine format."""
     if look.formats and look.formats != ("full",):
         _finish(look, report_now(look))
+    if look.mapping and "-" not in look.targets:
+        report_now(look)  # the ledger's sentence on a key that no log has
     from gyrecheck.screen.plain import page
 
     feed = feed_of(look)
@@ -120,8 +122,6 @@ def watch_once(look: Look) -> NoReturn:
         time.sleep(0.05)
         view = feed.poll()
     feed.close()
-    if not view.counters and not view.verdicts and not any(Path(target).exists() for target in look.targets):
-        report_now(look)  # nothing is there at all: the ledger's sentence on it
     write_stdout(page(view, ascii_only=look.ascii))
     raise typer.Exit(_code(look, view) if view.counters or view.verdicts else int(ExitCode.UNDECIDED))
 

@@ -81,6 +81,7 @@ def not_begun(targets: tuple[str, ...], logs: int) -> tuple[str, ...]:
     for target in targets:
         place = Path(target)
         state = "folder exists" if place.is_dir() else "file exists" if place.exists() else "does not exist yet"
-        rows.append(f"Watching   {target}   ({state}, {logs} logs read)")
+        word = "Watching" if place.exists() else "Waits for"
+        rows.append(f"{word:<9}  {target}   ({state}, {logs} logs read)")
     rows += ["", "If the program runs but logs elsewhere:   gyrecheck watch PATH"]
     return (*rows, "If it does not log counts at all:         gyrecheck run -- python train.py")

@@ -118,6 +118,7 @@ class FormatKeys:
         if found is None:
             raise GyreError(
                 f"--map {term}={key}: `{term}` is no term of the ledger",
-                hint=did_you_mean(term, [*self._terms.terms, *self._aliases.rules.map_names]) or "terms: " + ", ".join(self._terms.terms),
+                hint=did_you_mean(term, [*self._terms.terms, *self._aliases.rules.map_names])
+                or "terms: " + ", ".join(dict.fromkeys([*self._aliases.rules.map_names, *self._terms.terms])),
             )
         return found

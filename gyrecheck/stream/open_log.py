@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import re
+import stat
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -44,6 +46,7 @@ def find_logs(paths: tuple[str, ...]) -> tuple[LogFile, ...]:
         GyreError: a path does not exist, a folder holds no log, or a file cannot be opened.
     """
     found: list[LogFile] = []
+    refuse_unreadable(paths)
     for given in paths:
         if given == "-":
             found.append(LogFile("-"))
@@ -65,6 +68,39 @@ def find_logs(paths: tuple[str, ...]) -> tuple[LogFile, ...]:
     return tuple(sorted(unique.values(), key=_rotation))
 
 
+def refuse_unreadable(paths: tuple[str, ...]) -> None:
+    """Ask of every path, before any work, whether it may be looked at; one that does not exist is left to the caller.
+
+    Raises:
+        GyreError: standard input is closed, or a path or a folder may not be read.
+    """
+    for given in paths:
+        if given == "-":
+            if sys.stdin is None:
+                raise GyreError("standard input is closed", hint="pipe a log into it, or name a file")
+            continue
+        try:
+            if stat.S_ISDIR(Path(given).stat().st_mode):
+                os.scandir(given).close()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise GyreError(f"{given}: cannot be read ({why})", hint="check the path and its permissions") from error
+
+
+def comes_once(log: LogFile) -> bool:
+    """Whether the log is standard input or another pipe, whose bytes can be read a single time."""
+    return log.path == "-" or (log.text is None and _is_pipe(Path(log.path)))
+
+
+def _is_pipe(path: Path) -> bool:
+    try:
+        return stat.S_ISFIFO(path.stat().st_mode)
+    except OSError:
+        return False
+
+
 def _of_wandb(path: Path) -> bool:
     """Whether a file is what W&B wrote of itself."""
     return path.name.startswith("debug") and any(part.startswith("wandb") for part in path.parts)
@@ -79,6 +115,8 @@ def is_live_log(name: str) -> bool:
 
 def _log(path: Path) -> LogFile:
     try:
+        if _is_pipe(path):
+            return LogFile(str(path))  # what is read of it to see that it can be is gone
         with path.open("rb") as file:
             file.read(1)
         return LogFile(str(path), path.stat().st_size)
@@ -180,6 +218,8 @@ def _opened(log: LogFile) -> BinaryIO | GzipFile | LZMAFile | BZ2File:
         return io.BytesIO(log.text)
     if log.path == "-":
         return sys.stdin.buffer
+    if comes_once(log):
+        return Path(log.path).open("rb")
     with Path(log.path).open("rb") as start:
         head = start.read(6)
     pack = next((name for magic, name in _PACKS.items() if head.startswith(magic)), "")

@@ -150,6 +150,7 @@ def _account(unit: Unit, stream: str, flows: list[Flow], snapshot: Snapshot, not
         return None
     if taken is None and sampled is not None and left is not None and not drops and fills_a_store(sampled, left):
         return None  # a replay store that only fills, or is full: what is overwritten is not logged
+    given = given if left is None else None
     return Account(unit, stream, mode, sampled, taken, drops, left, in_flight, given, notes=tuple(dict.fromkeys(notes)), stand_in=stand_in)
 
 

@@ -31,7 +31,7 @@ def lost_port(run: View, docket: Docket) -> bool:
         value=int(port),
         first=mark.place,
         because=[Because(heard[0][0].place, "listens"), Because(mark.place, "connects")],
-        hint="give both sides the same address from one place: gyrecheck keys CONFIG",
+        hint="give both sides the same address, read from one place",
     )
     return True
 

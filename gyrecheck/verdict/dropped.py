@@ -124,5 +124,5 @@ def announced(run: View, docket: Docket) -> None:
 
 def _filter_hint(reason: str) -> str:
     if reason == "stale":
-        return "let the sampler load new versions, or raise the age limit; try gyrecheck probe perturb --key max_age"
+        return "let the sampler load new versions, or raise the age limit"
     return "look at the filter's condition: what it refuses is everything"

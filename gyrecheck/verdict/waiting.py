@@ -150,7 +150,7 @@ def _unanswered(run: View, docket: Docket) -> None:
             value=0,
             first=knocks[0].place,
             because=[knocks[0].place, knocks[-1].place],
-            hint="compare the two sides' host and port: gyrecheck keys CONFIG",
+            hint="compare the host and port that the two sides are given",
         )
         return
     holds = [m for m in snapshot.marked("hold") if m.order > _last_progress(run)]

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from gyrecheck.cli import build_app
+from gyrecheck.commands.ledger_run import Request, ledger_of
 from gyrecheck.model.errors import GyreError
+from gyrecheck.rulebook.codes import load_codes
+from gyrecheck.stream.open_log import refuse_unreadable
 
 CASES = Path(__file__).parents[2] / "fixtures" / "logs" / "cases"
 LOST = str(CASES / "035-held-back-samples-lost-on-resume" / "input.log")
@@ -51,6 +56,69 @@ def test_left_closes_an_open_balance(tmp_path: Path) -> None:
     log.write_text("".join(f"sampled={s} trained={s - 4000}\n" for s in (80000, 400000, 800000)))
     assert _run(str(log))[0] == 3
     assert _run(str(log), "--left", "4000")[0] == 0
+
+
+def test_left_of_the_log_wins(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where the log says that 0 are left, --left 5 changes nothing, and one sentence says so."""
+    log = tmp_path / "run.log"
+    log.write_text("".join(f"iter {n}: sampled_total={8 * n} dropped_stale=0 taken={8 * n} buffer_left=0\n" for n in (1, 2, 3)))
+    request = Request((str(log),), left=5, quiet=False)
+    report = ledger_of(request, load_codes())
+    assert "24 sampled = 24 taken + 0 stale + 0 left" in next(v for v in report.verdicts if v.code == "GYR507").message
+    assert "--left 5 is not used: the log says itself what is left (`buffer_left`: 0)" in capsys.readouterr().err
+
+
+TIMELESS = "".join(f"iter {n}: sampled_total={8 * n} taken={8 * n} buffer_left=0\n" for n in (1, 2, 3))
+TIMED = "2026-01-01 00:00:01 sampled_total=5 taken=5 buffer_left=0\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "words", "hint"),
+    [
+        (TIMELESS, ("--since", "14:00:00"), "no line has a time", "leave them out"),
+        (TIMED, ("--since", "2026-01-02T00:00:00Z"), "nothing that is understood was written from 2026-01-02T00:00:00Z", "leave"),
+        (TIMELESS, ("--map", "sampled_total=nokey"), "no key `nokey`", "the log has: buffer_left"),
+        (TIMELESS, ("--map", "taken=takn"), "no key `takn`", "did you mean `taken`?"),
+        (TIMELESS, ("--map", "bogus=taken"), "`bogus` is no term", "sampled_total"),
+        (TIMELESS, ("--left", "nan"), "no finite number", "--left 4000"),
+    ],
+)
+def test_an_option_that_meets_nothing_is_one_sentence(text: str, options: tuple[str, ...], words: str, hint: str, tmp_path: Path) -> None:
+    """Times asked of a log without them, keys that it does not have, unknown terms and no number are refused, and what there is is said."""
+    log = tmp_path / "run.log"
+    log.write_text(text)
+    with pytest.raises(GyreError) as error:
+        _run(str(log), *options)
+    assert words in error.value.message
+    assert hint in (error.value.hint or "")
+
+
+def test_a_pipe_is_read_once(tmp_path: Path) -> None:
+    """A pipe given by its path, as of a process substitution, is read as standard input is."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=(TIMELESS,))
+    writer.start()
+    report = ledger_of(Request((str(pipe),)), load_codes())
+    writer.join()
+    assert "24 sampled = 24 taken" in next(v for v in report.verdicts if v.code == "GYR507").message
+
+
+@pytest.mark.parametrize("command", ["ledger", "watch"])
+def test_a_folder_that_may_not_be_read_is_one_sentence(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder without the right to list it, and standard input that is closed, end in a sentence and no fault of our own."""
+
+    def refused(_: object) -> object:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("gyrecheck.stream.open_log.os.scandir", refused)
+    result = CliRunner().invoke(build_app(command), [command, str(tmp_path)])
+    assert isinstance(result.exception, GyreError)
+    assert result.exception.message == f"{tmp_path}: cannot be read (Permission denied)"
+    monkeypatch.undo()
+    monkeypatch.setattr("gyrecheck.stream.open_log.sys.stdin", None)
+    with pytest.raises(GyreError, match="standard input is closed"):
+        refuse_unreadable(("-",))
 
 
 def test_follow_names_watch() -> None:
