@@ -13,10 +13,9 @@ from gyrecheck.commands.rule_proofs import failure, format_problems, incomplete,
 from gyrecheck.commands.streams import write_stderr
 from gyrecheck.model.errors import RuleError
 from gyrecheck.rulebook.codes import Code
-from gyrecheck.rulebook.locate_rules import Kind, rule_files
+from gyrecheck.rulebook.locate_rules import KINDS, rule_files, stray_files
+from gyrecheck.rulebook.project_config import load_project_config
 from gyrecheck.rulebook.toml_table import load_table
-
-KINDS: tuple[Kind, ...] = ("codes", "vocabulary", "logs", "fields", "config_keys", "ladders")
 
 
 class EngineName(str, Enum):
@@ -32,7 +31,8 @@ class EngineName(str, Enum):
 
 def command(
     directory: Annotated[
-        Path | None, typer.Argument(metavar="[DIR]", help="A rules folder of your own; the rules of gyrecheck when absent.")
+        Path | None,
+        typer.Argument(metavar="[DIR]", help="A rules folder of your own; when absent, the project's `rules`, else those of gyrecheck."),
     ] = None,
     *,
     engine: Annotated[list[EngineName] | None, typer.Option("--engine", help="Only samples of this engine.")] = None,
@@ -40,7 +40,9 @@ def command(
     verbose: Verbose = 0,
 ) -> None:
     """Load every rule file and run its samples."""
-    problems = [error.message for error in load_all(directory)]
+    directory = directory or load_project_config(None, Path.cwd()).rules_folder
+    problems = list(stray_files(directory)) if directory is not None else []
+    problems += dict.fromkeys(error.message for error in load_all(directory))  # one file may be read by several loaders
     if problems:
         _fail(problems)
     own = tuple(path for path in rule_files("codes", directory) if directory is None or path.is_relative_to(directory))

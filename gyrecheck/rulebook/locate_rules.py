@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
-from gyrecheck.model.errors import RuleError
+from gyrecheck.model.errors import RuleError, did_you_mean
 
 Kind = Literal["codes", "vocabulary", "logs", "fields", "config_keys", "ladders"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 @cache
@@ -37,6 +38,23 @@ def rule_files(kind: Kind, extra: Path | None = None) -> tuple[Path, ...]:
             raise RuleError(f"{extra}: is no rules folder", hint="set `rules` in [tool.gyrecheck] to a folder, or remove it")
         files += sorted((extra / kind).glob("*.toml"))
     return tuple(files)
+
+
+def stray_files(folder: Path) -> tuple[str, ...]:
+    """A sentence for each `*.toml` in a project's rules folder that no kind of rule reads, with the nearest folder's name.
+
+    Raises:
+        RuleError: `folder` is no folder.
+    """
+    read = {path for kind in KINDS for path in rule_files(kind, folder)}
+    said = []
+    for path in sorted(folder.rglob("*.toml")):
+        if path not in read:
+            parts = path.relative_to(folder).parts
+            near = did_you_mean(parts[0], KINDS) if len(parts) > 1 and parts[0] not in KINDS else ""
+            known = near or f"rule files stand in {', '.join(KINDS[:-1])} or {KINDS[-1]}, and in no folder below"
+            said.append(f"{path}: is read by nothing: {known}")
+    return tuple(said)
 
 
 def rule_file(name: str) -> Path:

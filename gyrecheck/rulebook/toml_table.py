@@ -55,12 +55,16 @@ def read_toml(path: Path) -> dict[str, Any]:
         import tomllib
     else:
         import tomli as tomllib
+    text = ""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        text = path.read_text(encoding="utf-8-sig")
+        return tomllib.loads(text)
     except OSError as error:
         raise RuleError(f"{path}: cannot be read ({error.strerror or error})") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise RuleError(f"{path}: is no valid TOML: {error}", hint="gyrecheck check-rules names every file") from error
+        last = f"(at line {len(text.splitlines())}, the end of the file)"
+        what = str(error).replace("(at end of document)", last)
+        raise RuleError(f"{path}: is no valid TOML: {what}", hint="gyrecheck check-rules names every file") from error
 
 
 def build(table: dict[str, Any], schema: type[T], *, where: str) -> T:

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from gyrecheck.cli import build_app
 from gyrecheck.commands import rule_proofs
 from gyrecheck.model.errors import GyreError
+from gyrecheck.rulebook.locate_rules import stray_files
 from gyrecheck.rulebook.log_formats import load_formats
 
 RULE = """\
@@ -113,3 +114,29 @@ def test_a_sample_for_an_engine_that_the_rule_does_not_name_is_refused(tmp_path:
     error = invoke(str(folder(tmp_path, RULE.replace('engines = ["lint"]', 'engines = ["ledger"]'))))
     assert isinstance(error, GyreError)
     assert "has samples for lint, which `engines` does not name" in error.message
+
+
+def test_the_projects_own_folder_is_what_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With `rules` in the configuration no argument is needed: a broken file is named with its line, a folder that is none in a sentence."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "gyrecheck.toml").write_text('rules = "rules"')
+    missing = invoke()
+    assert isinstance(missing, GyreError)
+    assert missing.message == f"{tmp_path / 'rules'}: is no rules folder"
+    (tmp_path / "rules" / "vocabulary").mkdir(parents=True)
+    (tmp_path / "rules" / "vocabulary" / "broken.toml").write_text("schema = 1\nx = [\n")
+    broken = invoke()
+    assert isinstance(broken, GyreError)
+    assert "broken.toml: is no valid TOML" in broken.message
+    assert "(at line 2, the end of the file)" in broken.message
+
+
+def test_a_file_that_nothing_reads_is_named(tmp_path: Path) -> None:
+    """A file beside the folders, and one in a folder whose name is a slip, are two failures; the slip comes with the nearest name."""
+    (tmp_path / "vocabularies").mkdir()
+    (tmp_path / "vocabularies" / "own.toml").write_text("")
+    (tmp_path / "own.toml").write_text("")
+    beside, below = stray_files(tmp_path)
+    assert beside.startswith(f"{tmp_path / 'own.toml'}: is read by nothing: rule files stand in codes, vocabulary, logs, ")
+    assert below == f"{tmp_path / 'vocabularies' / 'own.toml'}: is read by nothing: did you mean `vocabulary`?"
+    assert isinstance(invoke(str(tmp_path)), GyreError)

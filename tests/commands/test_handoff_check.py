@@ -178,6 +178,6 @@ def test_no_hint_ends_in_an_empty_line(tmp_path: Path) -> None:
 def test_the_text_says_a_record_once(tmp_path: Path) -> None:
     """One record gives one place with what stands there, no second line of the same place and no empty line twice."""
     (tmp_path / "a.jsonl").write_text('{"obs": [0.5], "logprob": -0.5}\n{"obs": [1.5], "logprob": NaN}\n')
-    text = run("check", str(tmp_path / "a.jsonl"), "--select", "GYR320,GYR401", "--exit-zero")
+    _, text = run("check", str(tmp_path / "a.jsonl"), "--select", "GYR320,GYR401", "--exit-zero")
     assert [line for line in text.splitlines() if "a.jsonl:2" in line] == [f"  --> {tmp_path / 'a.jsonl'}:2   logprob = nan"]
     assert "\n\n\n" not in text
