@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from gyrecheck.report.style import Style
 
 _LEAST = 6
-"""Columns that a column of words keeps, `…` among them."""
+"""Columns that a column of words keeps."""
+_MOST = 3
+"""Lines that a folded cell may take; what is longer ends with `…`."""
 
 
 def text_table(table: Table, indent: str = "  ", width: int = 0) -> list[str]:
-    """Aligned lines: numbers to the right, words to the left, no rules; cut only where a `width` is given, words first, with `…`."""
+    """Aligned lines: numbers to the right, words to the left, no rules; folded only where a `width` is given, words first, and cut after a few lines."""
     cells = [tuple(number(cell) for cell in row) for row in table.rows]
     numeric = [
         bool(table.rows) and all(row[at] is None or isinstance(row[at], (int, float)) for row in table.rows)
@@ -30,12 +32,22 @@ def text_table(table: Table, indent: str = "  ", width: int = 0) -> list[str]:
     lines = [table.title] if table.title else []
     rows = [tuple(table.columns), *cells] if headed else cells
     for row in rows:
-        shown = [cell if len(cell) <= room else cell[: room - 1] + "…" for cell, room in zip(row, widths, strict=True)]
-        parts = [cell.rjust(room) if right else cell.ljust(room) for cell, room, right in zip(shown, widths, numeric, strict=True)]
-        lines.append((indent + "  ".join(parts)).rstrip())
+        folded = [_folded(cell, room) for cell, room in zip(row, widths, strict=True)]
+        for at in range(max(map(len, folded))):
+            part = [cell[at] if at < len(cell) else "" for cell in folded]
+            parts = [cell.rjust(room) if right else cell.ljust(room) for cell, room, right in zip(part, widths, numeric, strict=True)]
+            lines.append((indent + "  ".join(parts)).rstrip())
     if table.note:
         lines.append(indent + table.note)
     return lines
+
+
+def _folded(cell: str, room: int) -> list[str]:
+    if len(cell) <= room:
+        return [cell]
+    import textwrap  # only a narrow terminal pays for it
+
+    return textwrap.wrap(cell, room, max_lines=_MOST, placeholder="…")
 
 
 def _fit(widths: list[int], numeric: list[bool], room: int) -> None:
