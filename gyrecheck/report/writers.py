@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, cast
 
 from gyrecheck.model.errors import GyreError, did_you_mean
-from gyrecheck.model.visible import visible_data, visible_json
+from gyrecheck.model.visible import visible_data, visible_json, visible_lines
 
 if TYPE_CHECKING:
     from gyrecheck.model.finding import Report
@@ -51,6 +52,7 @@ def writer(name: str) -> Writer:
         return visible_json(render(report, exit_code=exit_code, style=style))
 
     def as_text(report: Report, *, exit_code: int, style: Style) -> str:
-        return render(visible_data(report), exit_code=exit_code, style=style)
+        shown = replace(visible_data(report), summary=visible_lines(report.summary))  # its lines are ours
+        return render(shown, exit_code=exit_code, style=style)
 
     return as_json if name in _JSON else as_text

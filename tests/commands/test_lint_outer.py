@@ -177,9 +177,10 @@ def test_diff_base_shows_only_what_is_new(run, project):
 
 
 def test_fix_makes_safe_fixes_only_and_checks_again(run, project):
-    """The sampler is guarded, the trainer untouched until asked; the report is that of the fixed tree."""
+    """The sampler is guarded, the trainer untouched until asked; the report is that of the fixed tree, its closing lines apart."""
     done = run("lint", "--fix", "--output-format", "full")
     assert done.code == 1
+    assert "\\n" not in done.out
     assert "Fixed 1 finding in 1 file. 1 more with --unsafe-fixes." in done.out
     assert Path("agent/collect.py").read_text() == SAMPLER.replace("nn\n", "nn\nimport torch\n", 1).replace(
         "def rollout", "@torch.no_grad()\ndef rollout"
