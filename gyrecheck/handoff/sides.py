@@ -42,11 +42,13 @@ def side_of_batches(
     *,
     notes: list[str] | None = None,
 ) -> DataSide:
-    """One side from record batches."""
+    """One side from record batches; those without rows say nothing, and a side of only such has no field."""
     gathered: dict[str, _Gathered] = {}
     rows = 0
     swapped = False
     for batch in batches:
+        if not batch.rows:
+            continue
         rows += batch.rows
         swapped = swapped or batch.axes == "swapped"
         for key, column in batch.columns.items():

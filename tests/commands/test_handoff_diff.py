@@ -176,3 +176,14 @@ def test_undecided_layout_is_said(tmp_path):
     np.savez(tmp_path / "a.npz", obs=rng.normal(size=(8, 12, 2)), reward=rng.normal(size=(8, 12)))
     report, _, _ = compare(tmp_path / "a.npz", tmp_path / "a.npz")
     assert any("`step` or `episode_id` field would tell" in text for text in report.not_judged)
+
+
+def test_a_side_without_rows_is_refused(tmp_path: Path) -> None:
+    """Columns of length 0 are no side to compare with, whichever side they are on: one sentence instead of a table of missing fields."""
+    np.savez(tmp_path / "zero.npz", obs=np.zeros((0, 3)), reward=np.zeros(0))
+    np.savez(tmp_path / "full.npz", obs=np.ones((4, 3)), reward=np.ones(4))
+    zero, full = tmp_path / "zero.npz", tmp_path / "full.npz"
+    with pytest.raises(GyreError, match=r"zero\.npz: holds no record \(the sampler's side\)"):
+        compare(zero, full)
+    with pytest.raises(GyreError, match=r"zero\.npz: holds no record \(the trainer's side\)"):
+        compare(full, zero)
