@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import typer
-
+from gyrecheck.commands.streams import write_stderr
 from gyrecheck.model.errors import GyreError
 from gyrecheck.model.finding import Finding
 from gyrecheck.model.whole_file import write_whole
@@ -131,4 +130,4 @@ def _texts(files: dict[str, bytes], within: dict[Path, str], exclude: tuple[str,
 def say(lines: list[str], *, quiet: bool) -> None:
     """Notes about files written, on standard error."""
     for line in lines if not quiet else ():
-        typer.echo(line, err=True)
+        write_stderr(line)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 import typer
 
 from gyrecheck.commands.options import UndecidedAs, finish, write_stdout
+from gyrecheck.commands.streams import write_stderr
 from gyrecheck.commands.watch_look import Look, report_now
 from gyrecheck.model.errors import ExitCode, GyreError
 from gyrecheck.model.finding import Report, State, Verdict
@@ -63,7 +64,7 @@ class Alerts:
                 child.stdin.close()
             self._running.append(child)
         except (OSError, ValueError) as error:
-            typer.echo(f"note: --on-breach could not run: {error}", err=True)
+            write_stderr(f"note: --on-breach could not run: {error}")
 
 
 class HookedJudge:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
+from gyrecheck.model.visible import visible
+
 
 class Unit(str, Enum):
     """What one of a count is. Counts of different units never add."""
@@ -130,4 +132,4 @@ _CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b
 
 
 def _printable(raw: bytes) -> str:
-    return _CONTROL.sub("", raw.decode("utf-8", "backslashreplace")).strip()
+    return visible(_CONTROL.sub("", raw.decode("utf-8", "backslashreplace")).strip())

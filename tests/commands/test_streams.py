@@ -117,3 +117,21 @@ def test_an_interrupted_report_is_130_whatever_it_holds(capsys):
         finish(Report("watch", partial=True), output_format=["json"])
     assert left.value.exit_code == 130
     assert json.loads(capsys.readouterr().out)["exit"] == 130
+
+
+def test_a_line_of_a_log_is_quoted_without_its_escapes(run):
+    """The evidence that a log's line gives holds no 8-bit escape and no bidi override, in the picture of a run neither."""
+    with open("a.log", "w", encoding="utf-8") as file:
+        file.writelines(
+            f"iter {n}: sampled_total={10 * n} taken={9 * n} dropped_stale=0 buffer_left=0 msg=\x9b31m\u202e\n" for n in range(1, 9)
+        )
+    for words in (
+        ("ledger", "a.log"),
+        ("watch", "--once", "a.log"),
+        ("watch", "a.log", "--timeout", "0"),
+        ("ledger", "a.log", "--explain"),
+    ):
+        done = run(*words)
+        assert not set(done.out + done.err) & set("\x1b\x9b\u202e")
+        assert "internal" not in done.err
+    assert "\\x9b31m\\u202e" in run("ledger", "a.log").out
