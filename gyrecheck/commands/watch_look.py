@@ -7,6 +7,7 @@ from glob import has_magic
 from pathlib import Path
 
 from gyrecheck.commands.choices import ColorWhen, UndecidedAs
+from gyrecheck.model.errors import GyreError
 from gyrecheck.model.finding import Report, Severity
 from gyrecheck.rulebook.codes import Code
 
@@ -56,12 +57,14 @@ def refuse_unwatchable(look: Look) -> None:
         GyreError: the ledger's sentence on a path that does not exist, cannot be read, or is binary.
     """
     from gyrecheck.commands.ledger_refusals import is_binary, not_text
-    from gyrecheck.stream.open_log import find_logs
+    from gyrecheck.stream.open_log import comes_once, find_logs
 
     for target in look.targets:
         if target == "-" or Path(target).is_dir() or (has_magic(target) and not Path(target).exists()):
             continue
         for file in find_logs((target,)):
+            if comes_once(file):
+                raise GyreError(f"{target}: is a pipe, which is followed through standard input", hint="PROGRAM | gyrecheck watch -")
             if is_binary(file):
                 raise not_text(file)
 

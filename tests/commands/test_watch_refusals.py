@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,8 @@ def test_without_a_screen_a_log_must_be_there_and_be_text(way: str, tmp_path: Pa
     binary = tmp_path / "bin.log"
     binary.write_bytes(bytes(range(32)) * 200)
     assert _refusal(way, str(binary)) == f"{binary}: is no text log (binary file)"
+    os.mkfifo(tmp_path / "pipe")
+    assert "is a pipe" in _refusal(way, str(tmp_path / "pipe"))
 
 
 @pytest.mark.parametrize(
