@@ -23,7 +23,8 @@ class Terminal:
     def __init__(self, *words, size=(100, 30)):
         self.pid, self.side = pty.fork()
         if self.pid == 0:
-            told = {**os.environ, "TERM": "xterm-256color"}  # and not the LINES and COLUMNS that readline puts below os.environ
+            # LINES and COLUMNS, which readline sets in a parallel test's parent, would outrank the terminal's own size.
+            told = {k: v for k, v in os.environ.items() if k not in {"LINES", "COLUMNS"}} | {"TERM": "xterm-256color"}
             os.execve(sys.executable, [sys.executable, "-m", "gyrecheck", "watch", *words], told)  # noqa: S606 - our own command
         self.resize(*size)
         self.seen = b""
