@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from gyrecheck.model.events import Unit
@@ -214,8 +213,3 @@ def per_step_table(judged: Judgement) -> Table:
         tuple(rows),
         title="Balance line by line" + (f", every {every}th" if every > 1 else ""),
     )
-
-
-def with_next(report: Report, command: str) -> Report:
-    """The report with another next command."""
-    return replace(report, next=command)

@@ -102,21 +102,6 @@ def column_of_array(key: str, array: npt.NDArray[Any], dtype: str = "") -> Colum
     )
 
 
-def column_of_ragged(
-    key: str, flat: npt.NDArray[Any], counts: npt.NDArray[np.int64], state: npt.NDArray[np.int8] | None = None, dtype: str = ""
-) -> Column:
-    """A column of one list a row from all values behind each other and the rows' lengths; `state` as in `Column` (default: all present)."""
-    rows = len(counts)
-    states = np.full(rows, int(State.PRESENT), np.int8) if state is None else state
-    present = states == int(State.PRESENT)
-    lengths, inverse = np.unique(counts[present], return_inverse=True)
-    shape_of = np.full(rows, -1, np.int32)
-    shape_of[present] = inverse
-    kind = {"b": Kind.BOOL, "i": Kind.INT, "u": Kind.INT, "f": Kind.FLOAT}[flat.dtype.kind]
-    shapes = tuple((int(n),) for n in lengths)
-    return Column(key, kind, dtype or kind.value, rows, states, shape_of, shapes, counts, native(flat), np.zeros(rows, np.int8), (kind,))
-
-
 def native(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The same numbers contiguous, in this machine's byte order, at most 64 bits wide (half precision becomes float32)."""
     if array.dtype.kind == "f" and array.dtype.itemsize == 2:

@@ -171,15 +171,3 @@ class Tier(str, Enum):
     MERGED = "merged"
     MISSING = "missing"
     EXTRA = "extra"
-
-
-@dataclass(frozen=True, slots=True)
-class FieldPair:
-    """One row of a two-sided table: the sampler's field, the trainer's, and what lies between."""
-
-    sampler: FieldSeen | None
-    trainer: FieldSeen | None
-    tier: Tier
-    renamed: bool = False
-    reason: str = ""
-    """What differs, e.g. `[T,B,D] -> [B,T,D]`, `float64 -> float32`, `with truncated`."""

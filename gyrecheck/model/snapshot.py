@@ -115,7 +115,6 @@ class FileSeen:
     notes: tuple[str, ...] = ()
     unit: Unit = Unit.SAMPLE
     gives: tuple[str, ...] = ()
-    lag_definition: str = ""
 
 
 @dataclass(frozen=True, slots=True)

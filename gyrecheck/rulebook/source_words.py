@@ -32,7 +32,6 @@ class SourceWords:
     record_types: tuple[str, ...]
     record_makers: tuple[str, ...]
     padders: tuple[str, ...]
-    stackers: tuple[str, ...]
     swappers: tuple[str, ...]
     dtypes: dict[str, str] = field(default_factory=dict)
     axes: dict[str, tuple[str, ...]] = field(default_factory=dict)

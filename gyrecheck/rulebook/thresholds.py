@@ -23,7 +23,6 @@ class Thresholds:
     repeat_share: float
     reward_saturated: float
     good_rows: int
-    mid_run: float
     lag_readings: int
     lag_growth: float
     at_limit: float

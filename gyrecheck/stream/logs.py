@@ -66,7 +66,6 @@ class OpenLog:
             form.mode if form else "auto", dict(form.lacks) if form else {}, form.tolerance if form else 0.0,
             form.tolerance_of if form else (), form.lag.unit if form else "version", form.lag.drops_when if form else ">",
             tuple(notes), form.unit if form else Unit.SAMPLE, form.gives if form else (),
-            form.lag.definition if form else "",
         )  # fmt: skip
 
 

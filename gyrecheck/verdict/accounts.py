@@ -18,7 +18,6 @@ from gyrecheck.verdict.flows import Flow, build_flows
 LEVELS = frozenset(("left", "in_flight"))
 COUNTED = frozenset(("sampled", "taken", "drawn", "dropped", "dropped_stale", "dropped_other", "done", "written", "read")) | LEVELS
 EVALUATION = frozenset(("eval", "evaluation", "validation", "val", "test"))
-SUPPLIED = "--left"
 
 
 @dataclass(frozen=True, slots=True)

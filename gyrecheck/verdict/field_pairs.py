@@ -18,7 +18,6 @@ MERGES: Mapping[str, tuple[str, ...]] = {"done": ("terminated", "truncated")}
 """A role that holds several others, not told apart."""
 WIDTH = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "int8": 1, "int16": 2, "int32": 4, "int64": 8}
 FAMILY = {"f": "float", "b": "bool", "i": "int", "u": "int"}
-LEADS = {"N": "[N", "BT": "[B, T", "TB": "[T, B", "": "["}
 
 
 def pair_fields(sampler: DataSide, trainer: DataSide, contract: Contract) -> tuple[SidePair, ...]:

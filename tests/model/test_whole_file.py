@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import stat
 import threading
 from pathlib import Path
@@ -14,9 +15,14 @@ from gyrecheck.model.whole_file import write_whole
 
 
 def test_a_device_stays_a_device() -> None:
-    """The null device takes a result, without --force, and is still the null device."""
-    write_file(Path(os.devnull), "gone", force=False)
-    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+    """A terminal takes a result, without --force, and is still a terminal (nothing could take its place, whatever the code did)."""
+    reader, device = pty.openpty()
+    place = os.ttyname(device)
+    write_file(Path(place), "report", force=False)
+    assert os.read(reader, 100) == b"report"
+    assert stat.S_ISCHR(os.stat(place).st_mode)
+    os.close(device)
+    os.close(reader)
 
 
 def test_a_pipe_gets_the_text(tmp_path: Path) -> None:

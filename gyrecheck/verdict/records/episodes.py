@@ -45,8 +45,6 @@ class Episodes(Question):
         self.done_is_terminated = True
         self.limit: float = np.nan
         self.labelled = False
-        self.has_step = False
-        self.has_truncated = False
         self.flags_seen: set[str] = set()
 
     def feed(self, view: View) -> None:
@@ -58,7 +56,6 @@ class Episodes(Question):
         if limit is not None and np.isfinite(limit).any():
             self.limit = float(np.nanmax(limit))
         self.labelled |= steps.labelled
-        self.has_step |= steps.step is not None
         self.steps += len(steps)
         self._flags(view, steps)
         runs = segments(steps)

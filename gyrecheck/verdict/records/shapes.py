@@ -42,7 +42,6 @@ class ShapeJump(Question):
         self.usual: dict[str, tuple[Shape, int]] = {}
         self.jumps: dict[str, Ranges] = {}
         self.text: dict[str, tuple[int, Shape]] = {}
-        self.lead_varies: dict[str, bool] = {}
         self.unequal: dict[tuple[str, str], Ranges] = {}
         self.unequal_text: dict[tuple[str, str], tuple[int, Shape, Shape]] = {}
 

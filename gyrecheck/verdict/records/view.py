@@ -172,20 +172,6 @@ class View:
         return self._cache[what, role]
 
 
-def matrix(column: Column, rows: int) -> Floats | None:
-    """[rows, D] when every row has the same number (at least one) of numbers, else None."""
-    counts = np.asarray(column.counts)
-    if (
-        len(counts) != rows
-        or not rows
-        or column.kind in {Kind.TEXT, Kind.OBJECT, Kind.NONE}
-        or counts.min() != counts.max()
-        or counts[0] == 0
-    ):
-        return None
-    return np.asarray(column.flat).reshape(rows, -1).astype(np.float64, copy=False)
-
-
 def rank(column: Column) -> int:
     """The number of axes of most rows' values."""
     if len(column.shapes) == 1:
