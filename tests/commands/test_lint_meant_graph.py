@@ -19,6 +19,15 @@ GROUP = """class GroupTrainer:
         loss.backward()
         self.opt.step()
 """
+LIBRARY = """from transformers import Trainer
+
+
+class PreferenceTrainer(Trainer):
+    def compute_loss(self, model, inputs, return_outputs=False):
+        full = model.generate(inputs["prompt_ids"], max_new_tokens=32)
+        logp = model(full).logits.log_softmax(-1).amax(-1).sum(1)
+        return -(inputs["advantage"] * logp).mean()
+"""
 EPISODE = """def {name}(env, policy):
     obs, _ = env.reset()
     logps, rews, done = [], [], False
@@ -90,7 +99,9 @@ def main(policy: nn.Module, opt):
 
 
 @pytest.mark.parametrize(
-    "body", [GROUP, EPISODE.format(name="episode_loss"), EPISODE.format(name="play_one"), APART], ids=["loss", "episode", "named", "apart"]
+    "body",
+    [GROUP, LIBRARY, EPISODE.format(name="episode_loss"), EPISODE.format(name="play_one"), APART],
+    ids=["loss", "library", "episode", "named", "apart"],
 )
 def test_a_graph_that_is_trained_on_is_no_oversight(run, body):
     """A forward in a loss, in what backward runs on, or in what a learner without a forward uses: silent, whatever other files do."""
