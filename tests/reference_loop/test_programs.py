@@ -299,6 +299,18 @@ def test_a_stop_signal_ends_both_cleanly_and_resume_repeats_nothing(settings: Ma
     assert len(set(found.taken + found.dropped_stale)) == len(found.sampled)
 
 
+def test_a_side_that_is_ended_by_the_loop_sets_no_exit_code(settings: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sampler ends with 1 before the trainer listens for signals: the trainer dies of ours (15), and the loop's code is 1."""
+    real = subprocess.Popen
+
+    def stands_in(words: list[str]) -> subprocess.Popen[bytes]:
+        return real([sys.executable, "-c", "import sys, time; time.sleep(60 * ('trainer' in sys.argv[1])); sys.exit(1)", words[2]])
+
+    monkeypatch.setattr(signal, "signal", lambda *_: None)  # the test process keeps its own
+    monkeypatch.setattr(subprocess, "Popen", stands_in)
+    assert main(list(as_arguments(settings()))) == 1
+
+
 def test_kills_at_random_moments() -> None:
     """Eight SIGKILLs of sampler, trainer and both: after each the files balance, at the end nothing is lost or repeated."""
     script = Path(__file__).parents[2] / "bench" / "kill_loop.py"

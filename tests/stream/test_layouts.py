@@ -155,6 +155,22 @@ def test_numbers_of_columns_are_floats(spelled: str) -> None:
     assert {repr(value) for value in taken.values} == {repr(float(spelled))}
 
 
+@pytest.mark.parametrize(
+    ("front", "base"),
+    [("{:02}:{:02}:{:02} INFO ", 0.0), ("2026-10-01 {:02}:{:02}:{:02} INFO ", 1_790_812_800.0), ("[{:02}:{:02}:{:02}.25] ", 0.25)],
+    ids=["time of day", "date", "fraction"],
+)
+def test_times_of_columns_are_those_of_their_lines(front: str, base: float) -> None:
+    """The line `at` of one block was written 7 x `at` seconds after 10:00: over 35 minutes each reading has its own time."""
+    seconds = [36_000 + 7 * at for at in range(300)]
+    lines = [front.format(t // 3600, t // 60 % 60, t % 60) + f"taken={at} left=0\n" for at, t in enumerate(seconds)]
+    tally = Tally()
+    for batch in Scan("run.log", FormatReader(None)).batches(["".join(lines).encode()]):
+        tally.feed_batch(batch)
+    (taken,) = (s for s in tally.snapshot().series if s.name == "taken")
+    assert list(taken.times) == [base + t for t in seconds]
+
+
 def test_few_lines_are_found_as_when_all_are_looked_at() -> None:
     """In a log with few lines of interest, searching whole blocks finds the lines, numbers and offsets that a look at each line finds."""
     noise = b"DEBUG tick idle 0.25, next batch soon\n(RolloutWorker pid=3) Avg throughput 3.5 tokens/s\n\r 3%|## | 1/3\n"
