@@ -55,6 +55,8 @@ class Thresholds:
     compare_kl: float
     compare_entropy: float
     compare_clip: float
+    compare_level: float
+    compare_share: float
     compare_reward: float
 
 

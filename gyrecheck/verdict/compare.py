@@ -185,7 +185,9 @@ def judge_pair(found: Pair, docket: Docket) -> None:
     if "loss" in sides and "reward" in sides:
         _loss_without_reward(sides, names, suspect, control, scope, docket)
     broken = {v.quantity for v in docket.verdicts}
-    levels = [text for c in found.curves if c.name not in broken and (text := apart(c.name, c.axis, c.a, c.b, share=c.term in SHARES))]
+    limits = docket.rules.thresholds
+    told = (apart(c.name, c.axis, c.a, c.b, share=c.term in SHARES, limits=limits) for c in found.curves if c.name not in broken)
+    levels = [text for text in told if text]
     if levels:
         said = f"the two runs differ in level, {found.names[0]} against {found.names[1]}: {', '.join(levels)}; that alone is no fault"
     else:

@@ -1,7 +1,7 @@
 """Where two runs lie apart without a threshold of alarm: levels of a quantity, and the shares of what was sampled.
 
-Two curves lie apart when their mean difference over the shared axis, or over its last third, is more than a tenth of the larger level
-(a twentieth of the whole for shares) and larger than the difference's own spread, so that noise around one level is no difference.
+Two curves lie apart when their mean difference over the shared axis, or over its last third, is more than `compare_level` of the larger
+level (`compare_share` for shares) and larger than the difference's own spread, so that noise around one level is no difference.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import math
 from collections.abc import Callable, Sequence
 
 from gyrecheck.model.snapshot import Series
+from gyrecheck.rulebook.thresholds import Thresholds
 from gyrecheck.verdict.flows import Flow
 from gyrecheck.verdict.view import View
 
-OF_LEVEL, OF_WHOLE = 0.1, 0.05
 SHARES = ("taken_share", "dropped_share", "left_share")
 
 Points = list[tuple[float, float]]
@@ -42,7 +42,7 @@ def shares(run: View, at: Callable[[int], float]) -> dict[str, tuple[Series, Poi
     return found
 
 
-def apart(name: str, axis: Sequence[float], a: Sequence[float], b: Sequence[float], *, share: bool) -> str:
+def apart(name: str, axis: Sequence[float], a: Sequence[float], b: Sequence[float], *, share: bool, limits: Thresholds) -> str:
     """How far two curves lie apart, in words: `name` 1 against 9; empty where they do not."""
     third = max(3, len(axis) // 3)
     for start, where in ((0, ""), (len(axis) - third, f" from {axis[-third]:,g} on")):
@@ -52,7 +52,7 @@ def apart(name: str, axis: Sequence[float], a: Sequence[float], b: Sequence[floa
             continue
         low, high, gap = _mean(one), _mean(other), _mean(gaps)
         spread = math.sqrt(_mean([min(abs(g - gap), 1e150) ** 2 for g in gaps]))
-        least = OF_WHOLE if share else OF_LEVEL * max(abs(low), abs(high))
+        least = limits.compare_share if share else limits.compare_level * max(abs(low), abs(high))
         if abs(gap) > max(least, spread):
             shown = f"{100 * low:.3g}% against {100 * high:.3g}%" if share else f"{low:.4g} against {high:.4g}"
             return f"`{name}` {shown}{where}"
