@@ -44,6 +44,7 @@ class Thresholds:
     lr_anew: float
     lr_back: float
     frozen_updates: int
+    frozen_sure: int
     late_load: int
     stuck_readings: int
     stuck_seconds: float

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gyrecheck.model.finding import State
+from gyrecheck.model.finding import Severity, State
 from gyrecheck.model.snapshot import Series
 from gyrecheck.verdict.flows import most_between
 from gyrecheck.verdict.ruling import Because, Docket, count
@@ -86,6 +86,7 @@ def _frozen(run: View, docket: Docket) -> bool:
             first=place,
             because=[Because(place, "last new version" if rises else "first reading"), Because(series.last_place, "still the same")],
             hint="publish a version after each update (or each n), and count it up where it is published",
+            at_most=None if rises or len(after) >= docket.rules.thresholds.frozen_sure else Severity.WARNING,
         )
         return True
     return False

@@ -81,6 +81,13 @@ def test_missing_term_is_undecided_with_the_value_it_needs() -> None:
     assert (verdict.state, verdict.quantity, verdict.value) == (State.UNDECIDED, "left", 1216)
 
 
+@pytest.mark.parametrize(("updates", "severity"), [(40, Severity.WARNING), (60, Severity.ERROR)])
+def test_a_version_that_never_came_may_be_rare_in_a_short_log(updates: int, severity: Severity) -> None:
+    """One version over 40 updates is a warning, since nobody knows how often one is due; over 60 (from 50 on) an error."""
+    verdict = _one(_log([f"update={i} taken={8 * i} sampled={8 * i} left=0 policy_version=0" for i in range(1, updates + 2)]), "GYR403")
+    assert (verdict.state, verdict.severity) == (State.BROKEN, severity)
+
+
 def test_units_never_mix() -> None:
     """100 trajectories sampled and 3,200 steps taken are no balance."""
     text = _log([f"trajectories_sampled={100 * i} steps_taken={3200 * i} left=0" for i in range(1, 6)])
