@@ -31,29 +31,21 @@ _COPIED = ("__module__", "__name__", "__qualname__", "__doc__", "__defaults__")
 _SIMPLE = 0x04 | 0x08 | 0x20 | COROUTINE | 0x200
 """Code flags (varargs, varkeywords, generators, coroutines) of functions that get the wrapper with `*args, **kwargs`."""
 _TEMPLATE = """
-def build(_g_fn, _g_cell, _g_look, _g_slow, _g_entry, _g_inside, _g_nested):
-    def counted({parameters}):
-        _g_cell[0] = _g_n = _g_cell[0] + 1
-        if _g_n >= _g_look[0]:
-            _g_slow(_g_entry, ({arguments}), _g_n, _g_look)
+def build(_g_fn, _g_cell, _g_slow, _g_entry, _g_nested):
+    def counted({parameters}):{nested}
+        _g_entry.n = _g_n = _g_entry.n + 1
+        _g_cell[0] = _g_n
+        if _g_n >= _g_entry.look:
+            _g_slow(_g_entry, ({arguments}), _g_n)
         return _g_fn({call})
     return counted
 """
-_OUTERMOST = """
-def build(_g_fn, _g_cell, _g_look, _g_slow, _g_entry, _g_inside, _g_nested):
-    def counted({parameters}):
-        if _g_inside.n and _g_nested():
-            return _g_fn({call})
-        _g_cell[0] = _g_n = _g_cell[0] + 1
-        if _g_n >= _g_look[0]:
-            _g_slow(_g_entry, ({arguments}), _g_n, _g_look)
-        _g_inside.n += 1
-        try:
-            return _g_fn({call})
-        finally:
-            _g_inside.n -= 1
-    return counted
-"""
+_PASSED_ON = """
+        if _g_nested():
+            return _g_fn({call})"""
+_NEVER = """
+        if False: _g_nested"""
+"""Both forms of a wrapper close over the same names, so that the code of one can take the place of the other's."""
 _BUILT: dict[tuple[str, str, bool], CodeType] = {}
 
 
@@ -61,11 +53,11 @@ def sampling_wrapper(fn: Callable[P, R], runtime: Runtime, entry: Entry, *, oute
     """`fn`, counted as a sample call each time; a coroutine function opens its side for its whole run.
 
     With `outermost` a call made by another counted env step, or by a function it calls, is passed on uncounted (an env inside its wrapper).
+    Whether that ever happens is seen at the first call of any entry, at the first after a reset and whenever a call is looked at; from then
+    on each is asked.
     """
     remember(fn, runtime.sampling_codes)
-    coroutine = bool(getattr(getattr(fn, "__code__", None), "co_flags", 0) & COROUTINE)
-    runtime.marked |= coroutine or not outermost
-    if coroutine:
+    if getattr(getattr(fn, "__code__", None), "co_flags", 0) & COROUTINE:
 
         async def awaited(*args: P.args, **kwargs: P.kwargs) -> Any:
             begin_sample(entry, args)
@@ -76,19 +68,40 @@ def sampling_wrapper(fn: Callable[P, R], runtime: Runtime, entry: Entry, *, oute
                 side.OPEN.reset(token)
 
         return like(awaited, fn)
+    counted: Any = _build(fn, entry, nested=False)
+    remember(counted, runtime.sampling_codes)
+    if outermost:
+        remember(fn, runtime.step_codes)
+        remember(counted, runtime.step_codes)
+        entry.steps.append((counted, fn))
+    return like(counted, fn)
+
+
+def _build(fn: Callable[P, R], entry: Entry, *, nested: bool) -> Callable[P, R]:
+    """The wrapper of a plain function; with `nested` it asks at each call whether another counted step made it."""
     parameters, call = _signature(fn)
-    key = (parameters, call, outermost)
+    key = (parameters, call, nested)
     code = _BUILT.get(key)
     if code is None:
         plain = call.replace("**_g_kw", "").rstrip(", ")
         arguments = plain[1:] if plain.startswith("*") else f"{plain}," if plain else ""
-        text = (_OUTERMOST if outermost else _TEMPLATE).format(parameters=parameters, call=call, arguments=arguments)
+        first = (_PASSED_ON if nested else _NEVER).format(call=call)
+        text = _TEMPLATE.format(parameters=parameters, call=call, arguments=arguments, nested=first)
         code = _BUILT[key] = compile(text, "<gyrecheck count>", "exec")
     space: dict[str, Any] = {}
     exec(code, space)  # noqa: S102 - our own template, with parameter names of a function that already runs
-    counted = space["build"](fn, entry.cell, entry.look, slow_sample, entry, runtime.inside, runtime.nested)
-    remember(counted, runtime.sampling_codes)
-    return like(counted, fn)
+    built: Callable[P, R] = space["build"](fn, entry.cell, slow_sample, entry, entry.runtime.nested)
+    return built
+
+
+def ask_each_call(entry: Entry) -> None:
+    """From now on the steps of `entry` ask at each call whether another counted step made it: one was seen to do so."""
+    entry.nested = True
+    for counted, fn in entry.steps:
+        counted.__code__ = _build(fn, entry, nested=True).__code__
+        for codes in (entry.runtime.sampling_codes, entry.runtime.step_codes):
+            codes.add(id(counted.__code__))
+        _KEPT.append(counted.__code__)
 
 
 def _signature(fn: object) -> tuple[str, str]:
@@ -108,17 +121,25 @@ def _signature(fn: object) -> tuple[str, str]:
 
 def begin_sample(entry: Entry, args: tuple[object, ...]) -> None:
     """Count a sample call of a scope or coroutine, and look at what is due."""
-    entry.cell[0] = n = entry.cell[0] + 1
-    if n >= entry.look[0]:
-        slow_sample(entry, args, n, entry.look, 3)
+    entry.n = n = entry.n + 1
+    entry.cell[0] = n
+    if n >= entry.look:
+        slow_sample(entry, args, n, 3)
 
 
-def slow_sample(entry: Entry, args: tuple[object, ...], n: int, look: list[int], skip: int = 2) -> None:
+def slow_sample(entry: Entry, args: tuple[object, ...], n: int, skip: int = 2) -> None:
     """What only some sample calls do: note the call site, write the human line, and see whether an update lies under the call."""
     try:
-        runtime, entry.look = entry.runtime, look
+        runtime = entry.runtime
+        if entry.steps and runtime.nested(3):  # it was made by another counted step, which counts for both
+            entry.n = n - 1
+            entry.cell[0] = n - 1
+            if not entry.nested:
+                ask_each_call(entry)
+            return
         if entry.thin == 0 and entry not in runtime.active:
             runtime.active.append(entry)
+            runtime.look_again()  # steps that are inside this one from now on
         exact = n < EXACT
         if not n & (n - 1) or (not exact and n >= entry.thin):
             runtime.again()
@@ -134,7 +155,7 @@ def slow_sample(entry: Entry, args: tuple[object, ...], n: int, look: list[int],
                 sample_under_update(runtime, entry.label)
             elif word in runtime.watchers:
                 runtime.watchers[word](args)
-        look[0] = n + 1 if exact or runtime.due else entry.thin
+        entry.look = n + 1 if exact or runtime.due else entry.thin
     except Exception:
         pass
 
@@ -148,14 +169,15 @@ def sample_under_update(runtime: Runtime, label: str) -> None:
 
 def update_under_sample(runtime: Runtime, label: str, skip: int = 3) -> None:
     """Record an update that a sample call reaches."""
-    under = side.find_under(runtime.sampling_codes, skip) if runtime.inside.n or runtime.marked else None
+    under = side.find_under(runtime.sampling_codes, skip) if runtime.sampling_codes else None
     if under is not None or side.OPEN.get() == side.SAMPLING:
         runtime.events.write("crossing", inner="training", entry=label, path=side.path_to(under, skip, runtime.libraries))
 
 
 def begin_update(entry: Entry, args: tuple[object, ...], libraries: tuple[str, ...] = ()) -> None:
     """Count an update call: exact call site, turn, crossing, human line; one within another is counted as nested too."""
-    entry.cell[0] = n = entry.cell[0] + 1
+    entry.n = n = entry.n + 1
+    entry.cell[0] = n
     try:
         runtime = entry.runtime
         if side.OPEN.get() == side.TRAINING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from gyrecheck.hook.count import like, remember, sampling_wrapper
+from gyrecheck.hook.count import like, sampling_wrapper
 
 TYPE_CHECKING = False  # importing `typing` costs more than this package; type checkers know the name
 if TYPE_CHECKING:
@@ -99,10 +99,7 @@ class Environments:
                 if code is None or id(code) in self.runtime.step_codes:
                     continue
                 entry = self.runtime.entry("S", "env.step", f"{kind.__module__}.{kind.__qualname__}.{name}")
-                remember(fn, self.runtime.step_codes)
-                counted = sampling_wrapper(fn, self.runtime, entry, outermost=True)  # type: ignore[arg-type]
-                remember(counted, self.runtime.step_codes)
-                setattr(kind, name, counted)
+                setattr(kind, name, sampling_wrapper(fn, self.runtime, entry, outermost=True))  # type: ignore[arg-type]
             for name in self.resets:
                 fn = kind.__dict__.get(name)
                 if getattr(fn, "__code__", None) is not None and not hasattr(fn, "__gyrecheck__"):
@@ -111,10 +108,11 @@ class Environments:
             pass
 
     def _reset(self, fn: Any) -> Any:
-        cell = self.runtime.cells["reset_calls"]
+        cell, look_again = self.runtime.cells["reset_calls"], self.runtime.look_again
 
         def reset(*args: Any, **kwargs: Any) -> Any:
             cell[0] += 1
+            look_again()
             return fn(*args, **kwargs)
 
         reset.__gyrecheck__ = True  # type: ignore[attr-defined]

@@ -33,31 +33,40 @@ MARKED = "marked"
 class Entry:
     """One counted function, class or scope: its cell, and the count at which the slow path looks again."""
 
-    __slots__ = ("cell", "label", "look", "name", "role", "runtime", "thin")
+    __slots__ = ("cell", "label", "look", "n", "name", "nested", "role", "runtime", "steps", "thin")
 
-    def __init__(self, runtime: Runtime, letter: str, role: str, label: str, cell: Cell) -> None:
+    def __init__(self, runtime: Runtime, letter: str, role: str, label: str, cell: Cell | Shared) -> None:
         self.runtime, self.role, self.label, self.cell = runtime, role, label, cell
         self.name = (letter, role, label)
-        self.look = [0]
-        """Of the wrapper that called last: one that was pickled by value brings its own."""
+        self.n = 0
+        """Calls in this process: what the cell holds, kept here because reading it there costs more."""
+        self.look = 0
         self.thin = 0
+        self.steps: list[tuple[Any, Any]] = []
+        """Wrappers and functions of env steps, which may lie within another counted step."""
+        self.nested = False
+        """Whether one was seen to."""
 
     def __reduce__(self) -> tuple[object, ...]:
         """The entry of the same name in the process that unpickles it."""
         return (entry_again, self.name)
 
 
-class Inside:
-    """How many counted env steps are open now, in whatever thread: only then a step may lie within another one."""
+class Shared:
+    """The cell of an entry for which the shard has no place left: it adds what is new to one that several share."""
 
-    __slots__ = ("n",)
+    __slots__ = ("cell", "name", "told")
 
-    def __init__(self) -> None:
-        self.n = 0
+    def __init__(self, cell: Cell, name: tuple[str, str, str]) -> None:
+        self.cell, self.name, self.told = cell, name, 0
+
+    def __setitem__(self, place: int, n: int) -> None:
+        self.cell[place] += n - self.told
+        self.told = n
 
     def __reduce__(self) -> tuple[object, ...]:
-        """The count of the process that unpickles it."""
-        return (inside_again, ())
+        """That of the same entry in the process that unpickles it."""
+        return (cell_of_entry, self.name)
 
 
 class Runtime:
@@ -77,9 +86,6 @@ class Runtime:
         """`id` of the code objects of counted sampling functions: comparing identities is cheap, hashing code is not."""
         self.step_codes: set[int] = set()
         """The same for env steps and their wrappers only."""
-        self.inside = Inside()
-        self.marked = False
-        """Whether sampling functions are counted that do not say when they are open: then the stack is walked at each update."""
         self.places: dict[tuple[str, int, int, str], tuple[Cell, CodeType]] = {}
         """Cells of call sites by side, code object (kept, so that its identity stays its own), line and role."""
         self.update_codes: set[int] = set()
@@ -110,7 +116,9 @@ class Runtime:
             self.active.clear()
             for side in self.entries.values():
                 for entry in side.values():
-                    entry.thin = entry.look[0] = 0
+                    entry.thin = entry.look = entry.n = 0
+                    if isinstance(entry.cell, Shared):
+                        entry.cell.told = 0
             for renew in self.renewers:
                 renew()
         except Exception:
@@ -120,9 +128,9 @@ class Runtime:
         """The counted entry of side `S` or `T`; it counts into a shared overflow cell when the shard has no place left."""
         known = self.entries[letter].get(f"{role} {label}")
         if known is None:
-            cell = self.shard.place_for(f"E {letter} {role} {label}")
+            cell: Cell | Shared | None = self.shard.place_for(f"E {letter} {role} {label}")
             if cell is None:
-                cell = self.cells["sample_calls" if letter == "S" else "update_calls"]
+                cell = Shared(self.cells["sample_calls" if letter == "S" else "update_calls"], (letter, role, label))
             known = self.entries[letter][f"{role} {label}"] = Entry(self, letter, role, label, cell)
         return known
 
@@ -139,11 +147,11 @@ class Runtime:
     @property
     def samples(self) -> int:
         """Sample calls of this process."""
-        return sum([entry.cell[0] for entry in tuple(self.active)])
+        return sum([entry.n for entry in tuple(self.active)])
 
-    def nested(self) -> bool:
+    def nested(self, skip: int = 2) -> bool:
         """Whether the counted env step that asks was called by another one, or by a function that one calls."""
-        frame: Any = sys._getframe(2)
+        frame: Any = sys._getframe(skip)
         below = frame.f_back
         return id(frame.f_code) in self.step_codes or (below is not None and id(below.f_code) in self.step_codes)
 
@@ -162,8 +170,12 @@ class Runtime:
                 self.due.append(word)
             return
         self.due.append(word)
+        self.look_again()
+
+    def look_again(self) -> None:
+        """The next call of each sampling entry takes the slow path."""
         for entry in tuple(self.active):
-            entry.look[0] = 0
+            entry.look = 0
 
     def unwant(self, word: str) -> None:
         """No longer."""
@@ -192,7 +204,7 @@ def open_in(folder: str, run_id: str) -> Runtime:
     return runtime
 
 
-def cell_again(name: str = "") -> Cell:
+def cell_again(name: str = "") -> Cell | Shared:
     """The cell of a name in this process."""
     runtime = current()
     if name in runtime.cells:
@@ -206,9 +218,9 @@ def entry_again(letter: str, role: str, label: str) -> Entry:
     return current().entry(letter, role, label)
 
 
-def inside_again() -> Inside:
-    """The open env steps of this process."""
-    return current().inside
+def cell_of_entry(letter: str, role: str, label: str) -> Cell | Shared:
+    """The cell of an entry in this process."""
+    return current().entry(letter, role, label).cell
 
 
 def complain(sentence: str) -> None:

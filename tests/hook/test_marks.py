@@ -201,7 +201,41 @@ def test_a_step_within_a_step_counts_once(counted):
     with pytest.raises(TypeError):
         env.step("x")
     assert counted().calls("S") == 6
-    assert runtimes.current().inside.n == 0
+
+
+def test_an_env_that_stood_alone_is_no_second_call_inside_a_wrapper(counted):
+    """2,100 steps of an env alone, 1,500 of a wrapper around it and 7 alone are 3,607: where it lies is seen at the first step after a reset."""
+    env, alone = Wrapped(), Inner()
+    for n in range(2_100):
+        alone.step(n)
+    for n in range(1_200):
+        env.step(n)
+        if n == 600:
+            env.reset()
+    for n in range(300):
+        env.step(n)
+    for n in range(7):
+        alone.step(n)
+    assert counted().calls("S") == 3_607
+
+
+def test_an_env_that_is_wrapped_late_counts_once(counted, monkeypatch):
+    """An env class that takes 1,500 steps around another kind and then around one that had 1,500 of its own: 1,500 + 1,500 + 20."""
+
+    class Other(Inner):
+        """Not counted."""
+
+    monkeypatch.setattr(Other, "step", lambda _self, action: action)
+    env, alone = Wrapped(), Inner()
+    inner, env.inner = env.inner, Other()
+    for n in range(1_500):
+        env.step(n)
+        alone.step(n)
+    env.inner = inner
+    env.reset()
+    for n in range(20):
+        env.step(n)
+    assert counted().calls("S") == 3_020
 
 
 def test_a_step_that_waits_hides_no_other_thread(counted):
