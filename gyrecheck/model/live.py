@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class SiteCount:
+class SiteCount(NamedTuple):
     """Calls counted at one place. `entry` ones are exact totals of a counted function; others say who called it.
 
     `letter` is `S` or `T`; `role` is `marked` for what the project marked itself; `label` names the entry, or `file:line function`.
+    A tuple, because a live screen makes thousands of them a second.
     """
 
     letter: str
     role: str
     label: str
-    calls: int
     entry: bool
+    calls: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ _SEQUENCE = 8 * layout.INDEX["sequence"] + (0 if sys.byteorder == "little" else 
 _ROWS = layout.SITES_AT - layout.CELLS_AT
 _Site = tuple[str, str, str, bool]
 """Letter (empty where the row's name is none), role, label, whether it is an entry."""
+_made = tuple.__new__
 _PATIENCE = 2
 """Looks that find one set of totals half written before it is taken as it stands: its writer was killed."""
 
@@ -69,7 +70,7 @@ class _Shard:
             if site is None:
                 site = sites[at] = _named(raw[_ROWS + size * at + 8 : _ROWS + size * (at + 1)])
             if site[0]:
-                found.append(SiteCount(site[0], site[1], site[2], calls, site[3]))
+                found.append(_made(SiteCount, (*site, calls)))
         self.size = _ROWS + size * min(layout.SITE_ROOM, len(sites) + 1)
         self.raw = raw[: self.size]
         self.counts = ProcessCounts(

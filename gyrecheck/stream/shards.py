@@ -128,7 +128,7 @@ def _sites(raw: bytes) -> Iterable[SiteCount]:
         calls, name = layout.SITE.unpack_from(raw, layout.SITES_AT + layout.SITE.size * place)
         words = _text(name).split(" ", 3)
         if calls and len(words) == 4:
-            yield SiteCount(words[1], words[2], words[3], calls, words[0] == "E")
+            yield SiteCount(words[1], words[2], words[3], words[0] == "E", calls)
 
 
 def _text(raw: bytes) -> str:
