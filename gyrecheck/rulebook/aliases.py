@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 
 from gyrecheck.model.events import Key, Unit
@@ -53,22 +53,35 @@ class Aliases:
             )
             for one in rules.families
         )
+        self.nouns = frozenset(noun.encode() for noun in nouns)
+        """Words that say what is counted; like all below in lower case and as bytes, for lines that nobody has decoded yet."""
+
+    @cached_property
+    def loose(self) -> frozenset[bytes]:
+        """Words that need a noun beside them."""
+        return frozenset(word.encode() for word in self._loose)
+
+    @property
+    def _loose(self) -> frozenset[str]:
+        return self._weak_words | {w for words, term in self._exact.items() if term == "done" for w in words}
+
+    @cached_property
+    def needed(self) -> dict[bytes, tuple[frozenset[bytes], ...]]:
+        """By the rarest word of a name, the words that a line must hold for that name."""
         every = [*self._exact, *self._weak, *self._verbs]
         common = Counter(word for words in every for word in words)
-        loose = self._weak_words | {w for words, term in self._exact.items() if term == "done" for w in words}
+        loose, aside = self._loose, self._filler | self._total
         needed: dict[str, set[frozenset[str]]] = {}
         for words in every:
-            kept = frozenset(words) - self._filler - self._total
+            kept = frozenset(words) - aside
             if kept and not (len(kept) == 1 and kept <= loose):
                 needed.setdefault(min(kept, key=lambda w: (common[w], w)), set()).add(kept)
-        for _, need, _ in self._families:
-            rare, *more = sorted(need, key=len)
-            for word in rare:
-                needed.setdefault(word, set()).update(frozenset((word, other)) for other in (more[0] if more else (word,)))
-        self.needed = {word: tuple(sets) for word, sets in needed.items()}
-        """By the rarest word of a name, the words that a line must hold for that name; a line that holds none of them gives nothing, ..."""
-        self.loose_words = frozenset(loose)
-        """... save these words, which need a noun beside them."""
+        return {word.encode(): tuple(frozenset(w.encode() for w in one) for one in sets) for word, sets in needed.items()}
+
+    @cached_property
+    def kindred(self) -> tuple[tuple[frozenset[bytes], ...], ...]:
+        """Of each family the sets of words of which a line must hold one each."""
+        return tuple(tuple(frozenset(w.encode() for w in part) for part in need) for _, need, _ in self._families)
 
     def mapped(self, name: str, key: str) -> Key | None:
         """The key that `--map NAME=key` declares; None when `name` is no term."""

@@ -45,11 +45,6 @@ class FormatReader:
         self._mapped = bool(mapping)
         self._rules = tuple(_Line(rule, self._keys) for rule in (form.lines if form else ()))
         self._plans: dict[str, Plan] = {}
-        self._needed = {
-            word.encode(): tuple(frozenset(w.encode() for w in one) for one in sets) for word, sets in self._aliases.needed.items()
-        }
-        self._loose = frozenset(word.encode() for word in self._aliases.loose_words)
-        self._nouns = frozenset(word.encode() for word in self._aliases.rules.nouns)
         self._rule_anchors = tuple(r.rule.anchor.encode() for r in self._rules)
         critical = {b"[repeated ", b"restart", b"Restart", b"resum", b"Resum"}
         self.anchors = tuple(critical | {r.rule.anchor.encode() for r in self._rules} | {key.encode() for _, key in mapping})
@@ -83,9 +78,12 @@ class FormatReader:
             return True
         if low.translate(None, _FIGURES) == low and not any(c in low for c in (b",", b"|", b"\t", b"  ")):
             return False  # no number, and no header of a table
-        if any(one <= words for word in words & self._needed.keys() for one in self._needed[word]):
+        known = self._aliases
+        if any(one <= words for word in words & known.needed.keys() for one in known.needed[word]):
             return True
-        return not words.isdisjoint(self._loose) and not words.isdisjoint(self._nouns)
+        if any(all(not part.isdisjoint(words) for part in need) for need in known.kindred):
+            return True
+        return not words.isdisjoint(known.loose) and not words.isdisjoint(known.nouns)
 
     def read(self, body: bytes) -> tuple[Values, tuple[str, ...], str]:
         """Values, marks and the side of a line's body."""
