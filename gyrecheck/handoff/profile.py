@@ -121,9 +121,10 @@ class _Field:
             self.zeros += int(np.count_nonzero(part == 0))
         with np.errstate(over="ignore", invalid="ignore"):
             values = part.astype(np.float64)
-            mean = float(values.sum()) / n
-            values -= mean
-            square = float(np.square(values, out=values).sum())
+            values -= values[0]
+            shift = float(values.sum()) / n  # about the first number: a mean far from 0 must not swallow the spread
+            square = max(0.0, float(np.dot(values, values)) - n * shift * shift)
+            mean = float(part[0]) + shift
             delta = mean - self.mean
             total = self.count + n
             self.square += square + delta * delta * self.count * n / total

@@ -11,7 +11,7 @@ from gyrecheck.model.finding import Finding, Severity
 from gyrecheck.rulebook.record_limits import load_record_limits
 from gyrecheck.verdict.records.question import Case, Question, show
 from gyrecheck.verdict.records.ranges import Ranges
-from gyrecheck.verdict.records.view import Bools, Floats, View, per_row
+from gyrecheck.verdict.records.view import Bools, Floats, Ints, View, per_row
 
 
 class Scales(Question):
@@ -31,17 +31,23 @@ class Scales(Question):
     def feed(self, view: View) -> None:
         """Read one batch."""
         limit = load_record_limits().raw_scale
+        found = {role: _numbers(view, role) for role in ("obs", "next_obs")}
+        found = {role: (flat, counts) for role, (flat, counts) in found.items() if len(counts)}
+        for role in found:
+            self.raw.setdefault(role, Ranges())
+            self.scaled.setdefault(role, Ranges())
+        if all(counts.min() == counts.max() and flat.max() < limit for flat, counts in found.values()):  # no row can be raw, in most files
+            for role, (flat, _) in found.items():
+                self.scaled[role].add(view.path, view.records[_within_one(flat.reshape(view.rows, -1))])
+            self.both += view.rows if len(found) == 2 else 0
+            return
         tops: dict[str, Floats] = {}
-        for role in ("obs", "next_obs"):
-            found = _tops(view, role)
-            if found is None:
-                continue
-            top, whole = found
-            tops[role] = top
-            raw, scaled = whole & (top >= limit), ~whole & (top > 0) & (top <= 1.0)
-            self.raw.setdefault(role, Ranges()).add(view.path, view.records[raw])
-            self.scaled.setdefault(role, Ranges()).add(view.path, view.records[scaled])
-            self.top[role] = max(self.top.get(role, 0.0), float(top[raw].max(initial=0.0)))
+        for role, (flat, counts) in found.items():
+            tops[role], whole = _tops(flat, counts)
+            raw, scaled = whole & (tops[role] >= limit), ~whole & (tops[role] > 0) & (tops[role] <= 1.0)
+            self.raw[role].add(view.path, view.records[raw])
+            self.scaled[role].add(view.path, view.records[scaled])
+            self.top[role] = max(self.top.get(role, 0.0), float(tops[role][raw].max(initial=0.0)))
         if len(tops) == 2:
             low, high = np.minimum(*tops.values()), np.maximum(*tops.values())
             there = low > 0
@@ -75,27 +81,39 @@ class Scales(Question):
             return
 
 
-def _tops(view: View, role: str) -> tuple[Floats, Bools] | None:
-    """([rows] largest magnitude, [rows] whether all its values are whole and none below 0) of observations of several numbers."""
+def _numbers(view: View, role: str) -> tuple[Floats, Ints]:
+    """([numbers] finite, [rows] how many of them each) of observations of several numbers; two empty arrays where there are none."""
     column = view.column(role)
     if column is None or column.kind not in {Kind.INT, Kind.FLOAT, Kind.MIXED}:
-        return None
+        return np.zeros(0), np.zeros(0, np.int64)
     counts = np.asarray(column.counts)
     if counts.max(initial=0) < 3:
-        return None
+        return np.zeros(0), np.zeros(0, np.int64)
     flat = np.asarray(column.flat)
-    if flat.dtype.kind == "f" and not np.isfinite(flat.min() + flat.max()):
-        flat = np.nan_to_num(flat)
-    if counts.min() == counts.max():
-        values = flat.reshape(view.rows, -1)
-        top = np.maximum(values.max(axis=1).astype(np.float64), -values.min(axis=1).astype(np.float64))
-        broken = _broken(values[:, 0])
-        rest = np.flatnonzero(~broken)  # a fraction in its first place says enough of most rows
-        broken[rest] = _broken(values[rest]).any(axis=1)
-        return top, ~broken
+    return (np.nan_to_num(flat) if flat.dtype.kind == "f" and not np.isfinite(flat.min() + flat.max()) else flat), counts
+
+
+def _within_one(values: Floats) -> Bools:
+    """[rows] which of [rows, numbers] lie within [-1, 1] with a number below 0 or a fraction; most rows are known by their first numbers."""
+    rows = np.arange(len(values))
+    for place in range(values.shape[1] if values.max() > 1 or values.min() < -1 else 0):
+        rows = rows[np.abs(values[rows, place]) <= 1]
+    found = np.zeros(len(values), np.bool_)
+    for place in range(values.shape[1]):
+        if not len(rows):
+            break
+        broken = _broken(values[rows, place])
+        found[rows[broken]] = True
+        rows = rows[~broken]
+    return found
+
+
+def _tops(flat: Floats, counts: Ints) -> tuple[Floats, Bools]:
+    """([rows] largest magnitude, [rows] whether all its values are whole and none below 0)."""
     filled = counts > 0
-    top = np.zeros(view.rows)
-    top[filled] = np.maximum.reduceat(np.abs(flat.astype(np.float64)), (np.cumsum(counts) - counts)[filled])
+    top = np.zeros(len(counts))
+    starts = (np.cumsum(counts) - counts)[filled]
+    top[filled] = np.maximum(np.maximum.reduceat(flat, starts).astype(np.float64), -np.minimum.reduceat(flat, starts).astype(np.float64))
     return top, (per_row(_broken(flat), counts) == 0) & (counts >= 3)
 
 
