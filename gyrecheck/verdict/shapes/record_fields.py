@@ -10,6 +10,7 @@ from gyrecheck.program.flow import Reached, reach
 from gyrecheck.program.program import Program, readable
 from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes.suspect import Suspect, at_bind, at_call
+from gyrecheck.verdict.shapes.time_limit import carried_into_reward
 
 _RETURNS = frozenset({"return", "returns", "returns_to_go", "rtg", "discounted_return", "discounted_returns", "return_to_go"})
 _REWARDS = frozenset({"reward", "rewards", "rew", "rews"})
@@ -34,7 +35,7 @@ def _merged(program: Program, number: int) -> Iterator[Suspect]:
     for at, _ in program.own(number, "env.step"):
         call = fact.calls[at]
         ends = _ends(fact, at, call)
-        if ends is None:
+        if ends is None or carried_into_reward(program, number, at, ends[1]):
             continue
         for bind in fact.binds:
             if ({*(a for a in bind.value if isinstance(a, str))} >= set(ends) and bind.op in {"or", "|", "+"}) or (
