@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from gyrecheck.model.finding import Confidence
 from gyrecheck.program.calls import Edge
 from gyrecheck.program.duties import duty_of
+from gyrecheck.program.flow import reach
 from gyrecheck.program.program import LEARNING, Program
 from gyrecheck.verdict.shapes.forwards import forward
 
@@ -88,19 +89,61 @@ def _learner_runs_network(program: Program, number: int) -> bool:
     """False when training uses the very graph that sampling made: it takes a loss and no training function runs the network.
 
     Asked are the training functions that the nearest common caller reaches; all of the tree where the sides have none in common.
+    A forward that records nothing (the value after the last step) is no run of the network: no loss goes through it.
     """
     trainers = _trainers_beside(program, number) or set(program.doing("loss.backward"))
-    if not trainers:
-        return True
+    return not trainers or any(_runs(program, inner) for inner in _reached(program, trainers))
+
+
+def is_trained_on(program: Program, sampler: int, number: int, at: int) -> bool:
+    """The stored log-prob of call `at` is what training differentiates: it takes a loss, and no log-prob is computed there anew."""
+    fact = program.tree.functions[number].fact
+    flow = reach(fact, [at])
+    if not any(program.words.has("logprob_names", fact.calls[c].name.rpartition(".")[2]) for c in flow.calls if c != at):
+        return False
+    trainers = _trainers_beside(program, sampler) or set(program.doing("loss.backward"))
+    network = fact.calls[at].name.rpartition(".")[2]
+    return bool(trainers) and not any(_scores(program, inner, network) for inner in _reached(program, trainers))
+
+
+def _reached(program: Program, trainers: set[int]) -> set[int]:
+    """The training functions and what they open, two calls deep."""
+    out: set[int] = set()
     for trainer in trainers:
         reached = {trainer} | _opened(program, {trainer})
-        for inner in reached | _opened(program, reached):
-            fact = program.tree.functions[inner].fact
-            if any(forward(program, inner, at, call) is not None for at, call in enumerate(fact.calls)):
-                return True
-            if any(program.words.has("refers_to_forward", c.name.rpartition(".")[2]) for c in fact.calls):
-                return True
+        out |= reached | _opened(program, reached)
+    return out
+
+
+def _runs(program: Program, number: int) -> bool:
+    """The function runs a network with recording on, or calls something unknown that is named as if it did."""
+    for at, call in enumerate(program.tree.functions[number].fact.calls):
+        if forward(program, number, at, call) is not None and not program.unrecorded(number, call.block):
+            return True
+        if program.words.has("refers_to_forward", call.name.rpartition(".")[2]) and not _library(program, number, at):
+            return True
     return False
+
+
+def _scores(program: Program, number: int, network: str) -> bool:
+    """The function computes a log-prob with its graph, runs the very network, or calls something unknown named as if it did."""
+    for at, call in enumerate(program.tree.functions[number].fact.calls):
+        last = call.name.rpartition(".")[2]
+        if program.unrecorded(number, call.block):
+            continue
+        if program.words.has("logprob_names", last) or last in program.words["log_likelihoods"]:
+            return True
+        if last == network and forward(program, number, at, call) is not None:
+            return True
+        if program.words.has("refers_to_forward", last) and not _library(program, number, at):
+            return True
+    return False
+
+
+def _library(program: Program, number: int, at: int) -> bool:
+    """A function of a library, e.g. `F.mse_loss`, or one of its loss objects: it runs no network."""
+    target = program.resolver.callee(number, at)
+    return target is not None and (target.kind == "ext" or (target.kind == "type" and program.calls.kind_of(target) != "module"))
 
 
 def _trainers_beside(program: Program, number: int) -> set[int]:

@@ -15,7 +15,8 @@ from gyrecheck.program.flow import Reached, reach
 from gyrecheck.program.program import LEARNING, Program, readable
 from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes.forwards import cuts, forward
-from gyrecheck.verdict.shapes.meant_graph import is_meant
+from gyrecheck.verdict.shapes.kept_by import keeper
+from gyrecheck.verdict.shapes.meant_graph import is_meant, is_trained_on
 from gyrecheck.verdict.shapes.suspect import Suspect, at_call
 
 _DEEP = 5
@@ -119,7 +120,7 @@ def _in_sampler(program: Program, sampler: int, recording: set[int], seen: set[t
                 if number == sampler and not _beside_step(program, sampler, call):
                     continue
                 kept = _kept(program, (*way, (number, at)))
-                if kept is not None:
+                if kept is not None and not is_trained_on(program, sampler, number, at):
                     yield _suspect(program, sampler, number, at, way, known, kept)
         if len(way) >= _DEEP:
             continue
@@ -177,6 +178,10 @@ def _sink(program: Program, number: int, start: int, flow: Reached, *, local: bo
         head, _, last = call.name.rpartition(".")
         if (role in {"buffer.put", "carrier.write"} or (head and last in program.words["stores"])) and (local or head not in own):
             return program.place(number, call.line, f"it is stored by {readable(call)}", "because", call.column + 1)
+    edge = keeper(program, number, flow)
+    if edge is not None:
+        call = fact.calls[edge.call]
+        return program.place(number, call.line, f"it is kept by {readable(call)}", "because", call.column + 1)
     for bind in flow.kept:
         root = bind.target.split(".")[0].split("[")[0]
         if (bind.target.startswith("self.") or (bind.target.endswith("]") and (local or root not in own))) and bind.form != "with":
