@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gyrecheck.model.facts import Bind, Block, Call, Function
+from gyrecheck.model.facts import Bind, Call, Function
 from gyrecheck.program.program import ACTING, Program, readable
 from gyrecheck.program.topology import Layout
+from gyrecheck.verdict.shapes.full_queue import full_queue
 from gyrecheck.verdict.shapes.suspect import Suspect, at_bind, at_call
 
 _SAMPLES = (*ACTING, "reward.score", "carrier.write", "buffer.put")
-_FULL = frozenset({"Full", "queue.Full", "QueueFull", "asyncio.QueueFull", "_queue.Full", "multiprocessing.queues.Full"})
 _GATHERS, _ZIPS = frozenset({"gather"}), frozenset({"zip"})
 _SPAWNS = frozenset({"create_task", "ensure_future", "submit"})
 
@@ -27,7 +27,7 @@ def lost_records(program: Program, _layout: Layout) -> Iterator[Suspect]:
                 yield from question(program, number)
     for number in program.doing("carrier.write"):
         if not _aside(program, number):
-            yield from _overflow(program, number)
+            yield from full_queue(program, number)
 
 
 def _aside(program: Program, number: int) -> bool:
@@ -169,44 +169,6 @@ def _guards_itself(program: Program, number: int) -> bool:
     """The task handles its own failures."""
     blocks = program.functions[number].fact.blocks
     return any(b.kind == "except" for b in blocks)
-
-
-def _overflow(program: Program, number: int) -> Iterator[Suspect]:
-    """`except queue.Full: pass` after a record was made: gone, and no count."""
-    fact = program.tree.functions[number].fact
-    for at, block in enumerate(fact.blocks):
-        if block.kind != "except" or not block.detail or not {str(d) for d in block.detail} <= _FULL:
-            continue
-        puts = [c for c, _ in program.own(number, "carrier.write") if program.within(number, fact.calls[c].block, block.link)]
-        inside = [c for c in fact.calls if program.within(number, c.block, at)]
-        counted = any(program.within(number, b.block, at) for b in fact.binds if b.form != "except")
-        raised = any(program.within(number, e.block, at) and e.kind in {"raise", "return", "break"} for e in fact.exits)
-        if not puts or inside or counted or raised or _tried_again(program, number, puts[0], block):
-            continue
-        put = fact.calls[puts[0]]
-        if not program.has(number, *_SAMPLES[:-2], full=True) and not any(r.role == "policy.act" for r in program.calls.roles[number]):
-            continue
-        yield Suspect(
-            "GYR313", number, block.line, 0, f"a full queue drops the record of `{readable(put)}` without a count",
-            evidence=(program.place(number, put.line, "the record is lost when this finds no room", "because", put.column + 1),),
-            hint="count the drop with its reason, or wait for room", side="sampling", key=f"full>{put.name}",
-        )  # fmt: skip
-
-
-def _tried_again(program: Program, number: int, put: int, handler: Block) -> bool:
-    """The record was made outside the loop around the put: the next pass offers the same one again."""
-    fact = program.tree.functions[number].fact
-    call = fact.calls[put]
-    loop = program.loop_of(number, call.block)
-    if loop < 0:
-        return False
-    del handler
-    given = {str(a).split(".")[0].split("[")[0] for arg in call.args for a in arg if isinstance(a, str) and not a.startswith(("=", "<"))}
-    for atom in (a for arg in call.args for a in arg if isinstance(a, int)):
-        inner = fact.calls[atom]
-        given |= {str(a).split(".")[0] for arg in (*inner.args, *(v for _, v in inner.keywords)) for a in arg if isinstance(a, str)}
-    made = {b.target.split(".")[0].split("[")[0] for b in fact.binds if program.within(number, b.block, loop)}
-    return not given & made
 
 
 # ---- GYR314
