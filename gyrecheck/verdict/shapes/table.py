@@ -25,6 +25,7 @@ from gyrecheck.verdict.shapes.optimizer_reach import optimizer_reach
 from gyrecheck.verdict.shapes.papered_over import papered_over
 from gyrecheck.verdict.shapes.pure_sides import pure_sides
 from gyrecheck.verdict.shapes.put_again import put_again
+from gyrecheck.verdict.shapes.raised_after_failure import raised_after_failure
 from gyrecheck.verdict.shapes.record_fields import record_fields
 from gyrecheck.verdict.shapes.recorded_forward import recorded_forward
 from gyrecheck.verdict.shapes.remade import remade
@@ -69,6 +70,7 @@ SHAPES: tuple[Shape, ...] = (
     missing_field,
     record_fields,
     version_tag,
+    raised_after_failure,
     version_apart,
     live_buffer,
     logprob_source,
