@@ -26,6 +26,7 @@ class Asked:
         self._subclasses: dict[int, list[int]] | None = None
         self._callees: dict[int, Thing | None] = {}
         self._exports: dict[tuple[int, str], Thing | None] = {}
+        self._used_in: dict[int, dict[str, frozenset[str]]] = {}
         self._depth = 0
         self._links = 0
 

@@ -11,18 +11,13 @@ from typing import NamedTuple
 
 from gyrecheck.model.facts import Call
 from gyrecheck.model.finding import Confidence
+from gyrecheck.program.by_use import EVERYDAY
 from gyrecheck.program.call_roles import CallRoles
 from gyrecheck.program.resolve import Resolver
 from gyrecheck.program.tree import Fn, Thing, Tree
 from gyrecheck.rulebook.lexicon import Lexicon
 
 _FEW = 3
-_COMMON = frozenset({
-    "get", "set", "add", "append", "extend", "insert", "pop", "remove", "clear", "copy", "update", "items", "keys",
-    "values", "join", "split", "strip", "format", "index", "count", "sort", "read", "write", "open", "close", "put",
-    "send", "recv", "start", "stop", "run", "step", "reset", "sample", "forward", "backward", "train", "eval", "save",
-    "load", "to", "cpu", "cuda", "item", "mean", "sum", "max", "min", "log", "print", "info",
-})  # fmt: skip
 
 _PASS_ON = frozenset({"next", "iter", "list", "tuple", "sorted", "reversed"})
 """Builtins that give back what they were given, or a part of it."""
@@ -201,7 +196,7 @@ class Calls(CallRoles):
                 self.edges[fn.number].extend(Edge(fn.number, m, at, "override", Confidence.BOUND) for m in own)
                 return
         candidates = self._defined.get(last, [])
-        if 0 < len(candidates) <= _FEW and last not in _COMMON:
+        if 0 < len(candidates) <= _FEW and last not in EVERYDAY:
             self.edges[fn.number].extend(Edge(fn.number, m, at, "name", Confidence.HINT) for m in candidates)
-        if candidates and last not in _COMMON:
+        if candidates and last not in EVERYDAY:
             self.unresolved += 1

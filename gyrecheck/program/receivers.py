@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from gyrecheck.model.facts import Call
 from gyrecheck.program.asked import DEPTH, LINKS, UNASKED, split
-from gyrecheck.program.classes import Classes
+from gyrecheck.program.by_use import ByUse
 from gyrecheck.program.tree import Fn, Thing
 
 _CALL_SITES = 6
 _SITES_READ = 40
 
 
-class Receivers(Classes):
+class Receivers(ByUse):
     """The value part of the resolver."""
 
     def callee(self, number: int, at: int) -> Thing | None:

@@ -47,14 +47,18 @@ class Resolver(Receivers):
     def _path(self, number: int, path: str) -> Thing | None:
         head, tail = split(path)
         if tail is None:
-            return self._name(number, head)
+            return self._name(number, head) or self._untyped(number, head)
         base = self.path(number, head)
         if tail.startswith("["):
             exact = self._bound_item(number, path)
             return exact or base
         if base is None:
             return self._bound_item(number, path)
-        return self.attribute(base, tail) or self._bound_item(number, path)
+        return self.attribute(base, tail) or self._bound_item(number, path) or (self.by_use(number, path) if base.kind == "inst" else None)
+
+    def _untyped(self, number: int, name: str) -> Thing | None:
+        """A parameter that no annotation, default or caller says anything about."""
+        return self.by_use(number, name) if name in self.tree.names(number).params else None
 
     def _bound_item(self, number: int, path: str) -> Thing | None:
         """`x.y` or `x[k]` assigned in this very function."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gyrecheck.program.flow import prefixes
 from gyrecheck.program.program import Program, readable
 from gyrecheck.verdict.shapes import steps
 from gyrecheck.verdict.shapes.optimizer_pass import concerns, rhythm, way, wrapped
@@ -43,16 +44,17 @@ def cleared_early(program: Program, found: list[Event]) -> Iterator[Suspect]:
 
 def _before_the_end(program: Program, clear: Event, step: Event, backs: list[Event], taken: list[Event]) -> Iterator[Suspect]:
     """Cleared and added up in a loop that never steps, and one step after the loop: only the last pass counts."""
-    around = steps.loops(program, clear)
+    around = steps.turns(program, clear)
     if (
         not around
+        or _of_each(program, clear, around[0])
         or any(steps.inside(program, s, clear, around[0]) for s in taken)
         or any(True for _ in steps.branches(program, clear, around[0]))
     ):
         return
     loop = around[0]
     added = [
-        b for b in backs if steps.inside(program, b, clear, loop) and steps.loops(program, b) == around and steps.before(program, clear, b)
+        b for b in backs if steps.inside(program, b, clear, loop) and steps.turns(program, b) == around and steps.before(program, clear, b)
     ]
     if not added or step.way[: loop[0]] != clear.way[: loop[0]] or step.way[loop[0]][0] != clear.way[loop[0]][0]:
         return
@@ -67,6 +69,14 @@ def _before_the_end(program: Program, clear: Event, step: Event, backs: list[Eve
         evidence=(steps.evidence(program, added[0], "these gradients are cleared"), steps.evidence(program, step, "the step"), *way(program, clear)),
         side="training", hint="clear once before the passes, or right after the step",
     )  # fmt: skip
+
+
+def _of_each(program: Program, clear: Event, loop: tuple[int, int]) -> bool:
+    """The loop walks over the owners of the gradients: each pass clears those of another one."""
+    depth, block = loop
+    fact = program.tree.functions[clear.way[depth][0]].fact
+    each = {b.target for b in fact.binds if b.form == "for" and b.block == block}
+    return any(p in each for p in prefixes(program.call(*clear.way[depth]).name)) or any(p in each for p in prefixes(clear.who))
 
 
 def _between(program: Program, clear: Event, backs: list[Event], taken: list[Event], clears: list[Event]) -> Iterator[Suspect]:

@@ -110,7 +110,10 @@ def arguments(program: Program, call: Call, callee: int, names: dict[str, str]) 
     out: dict[str, str] = {}
     method = fn.cls >= 0 and fn.fact.params and not any(d.name.endswith("staticmethod") for d in fn.fact.decorators)
     if method:
-        out[plain[0]] = _renamed(call.name.rpartition(".")[0] or "self", names)
+        head, _, last = call.name.rpartition(".")
+        if program.lexicon.names.get(last) == "wrap.self":  # `worker.update.remote(...)`
+            head = head.rpartition(".")[0]
+        out[plain[0]] = _renamed(head or "self", names)
         plain = plain[1:]
     for name, atoms in (*zip(plain, call.args, strict=False), *call.keywords):
         path = next((a for a in atoms if isinstance(a, str) and not a.startswith(("=", "<"))), None)
@@ -142,6 +145,18 @@ def loops(program: Program, event: Event) -> list[tuple[int, int]]:
     for depth in range(len(event.way) - 1, -1, -1):
         number, _ = event.way[depth]
         out.extend((depth, block) for block in program.loops_of(number, block_at(program, event, depth)))
+    return out
+
+
+def turns(program: Program, event: Event) -> list[tuple[int, int]]:
+    """The loops and comprehensions around an event, innermost first, as (depth, block)."""
+    out: list[tuple[int, int]] = []
+    for depth in range(len(event.way) - 1, -1, -1):
+        number, _ = event.way[depth]
+        blocks = program.tree.functions[number].fact.blocks
+        out.extend(
+            (depth, b) for b in program.blocks_up(number, block_at(program, event, depth)) if blocks[b].kind in {"for", "while", "comp"}
+        )
     return out
 
 
