@@ -59,7 +59,8 @@ class SameContent(Question):
         temperature = view.number("temperature")
         if temperature is not None:
             told &= ~(temperature == 0)  # greedy answers to one prompt are equal
-        one, two = sums(tokens, view.rows), sums(logprob, view.rows)
+        told &= ~view.idle()  # a copy that fills up a batch and that no loss counts is no second sample
+        one, two = marks_of(view, "tokens"), marks_of(view, "logprob")
         self.rows += view.rows
         self.samples = True
         self._keep(view, together((one, two, labels(view, "batch_id")))[told], two[told], one[told], view.records[told])
@@ -73,7 +74,8 @@ class SameContent(Question):
         names = [labels(view, role) for role in ("episode_id", "env_id", "batch_id")]
         whole = together([*(sums(column, view.rows) for column in used), *names])
         self.rows += view.rows
-        self._keep(view, whole, whole, whole, view.records)
+        live = ~view.idle()
+        self._keep(view, whole[live], whole[live], whole[live], view.records[live])
 
     def _keep(self, view: View, whole: Sums, logprobs: Sums, tokens: Sums, records: Ints) -> None:
         self.parts.append((view.path, records, whole, logprobs, tokens))
@@ -136,6 +138,16 @@ def sums(column: Column, rows: int) -> Sums:
     if len(filled):
         out[filled] = np.add.reduceat(bits, start[filled])
     return out + counts.astype(np.uint64)
+
+
+def marks_of(view: View, role: str) -> Sums:
+    """`sums` of the column that plays `role`, made once a batch; 0 where none does or it holds no numbers."""
+    made: Sums | None = view.shared.get(f"marks {role}")
+    if made is None:
+        column = view.column(role)
+        made = sums(column, view.rows) if column is not None and _numbers(column) else np.zeros(view.rows, np.uint64)
+        view.shared[f"marks {role}"] = made
+    return made
 
 
 def labels(view: View, role: str) -> Sums:

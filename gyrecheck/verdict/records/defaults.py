@@ -1,10 +1,8 @@
-"""Values that were not measured: defaults in some records, failures kept as samples, constant fields, the same sample twice."""
+"""Values that were not measured: defaults in some records, failures kept as samples, constant fields."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -190,67 +188,3 @@ class FilledIn(Question):
                 "others: a default in place of a measurement"
             )
             yield case.finding("GYR304", text, where=where, role=role, severity=Severity.WARNING)
-
-
-class Duplicates(Question):
-    """The same sample written twice, by its name; rows repeated as a whole."""
-
-    about = "duplicates"
-    needs = (("sample_id",), ("trajectory_id",), ("obs", "action"))
-
-    def __init__(self) -> None:
-        self.seen: dict[int, int] = {}
-        """Hash of each name to its first record; the first 400,000 names only, so that memory stays bounded."""
-        self.alone: dict[int, int] = {}
-        """The same without the group: names may count on over all groups, or start again in each."""
-        self.across = Ranges()
-        self.across_seen = ""
-        self.members: Counter[Any] = Counter()
-        self.twice = Ranges()
-        self.twice_seen: list[tuple[int, str]] = []
-        self.rows = 0
-        self.unique_key = ""
-        self.batches = False
-
-    def feed(self, view: View) -> None:
-        """Read one batch."""
-        role = "sample_id" if view.has("sample_id") else "trajectory_id" if view.has("trajectory_id") and not view.has("step") else ""
-        if role == "" and view.has("trajectory_id"):
-            reward = view.column("reward")
-            role = "trajectory_id" if reward is not None and rank(reward) >= 1 else ""
-        if not role or len(self.seen) > 400_000:
-            return
-        labels = view.labels(role)
-        if labels is None:
-            return
-        group = view.labels("group_id")
-        epoch = view.labels("batch_id")
-        self.batches |= epoch is not None
-        self.unique_key = view.roles.key(role)
-        self.rows += view.rows
-        for at, label in enumerate(labels):
-            if label is None:
-                continue
-            key = hash((label, group[at] if group else None, epoch[at] if epoch else None))
-            self.members[group[at] if group else None] += 1
-            alone = self.alone.setdefault(hash((label, epoch[at] if epoch else None)), int(view.records[at]))
-            if alone != int(view.records[at]):
-                self.across.add(view.path, view.records[at : at + 1])
-                self.across_seen = self.across_seen or f"{self.unique_key} {label} stands at record {alone} already, in another group"
-            first = self.seen.setdefault(key, int(view.records[at]))
-            if first != int(view.records[at]):
-                self.twice.add(view.path, view.records[at : at + 1])
-                if len(self.twice_seen) < 5:
-                    self.twice_seen.append((int(view.records[at]), f"{self.unique_key} {label} stands at record {first} already"))
-
-    def answer(self, case: Case) -> Iterator[Finding]:
-        """Names that come again; a name that is never unique is no sample's name."""
-        counts_on = len(self.alone) > 2 * max(self.members.values(), default=0)
-        if counts_on and self.across.rows > self.twice.rows and self.across.rows <= 0.34 * self.rows:
-            text = f"duplicate samples: `{self.unique_key}` comes again at {self.across.rows} of {self.rows} records: {self.across_seen}"
-            yield case.finding("GYR337", text, where=self.across, field=self.unique_key)
-        elif self.twice and self.twice.rows <= 0.5 * self.rows:
-            text = (
-                f"duplicate samples: `{self.unique_key}` comes again at {self.twice.rows} of {self.rows} records: {self.twice_seen[0][1]}"
-            )
-            yield case.finding("GYR337", text, where=self.twice, field=self.unique_key, evidence=self.twice_seen)

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from gyrecheck.model.finding import Finding, Severity
+from gyrecheck.verdict.records.contents import Sums, marks_of, together
 from gyrecheck.verdict.records.group_advantages import judge_advantages
 from gyrecheck.verdict.records.group_models import advantage_of, reward_of
 from gyrecheck.verdict.records.group_table import GroupTable
 from gyrecheck.verdict.records.question import Case, Question, show
 from gyrecheck.verdict.records.ranges import Ranges
-from gyrecheck.verdict.records.view import Floats, Ints, View
+from gyrecheck.verdict.records.view import Bools, Floats, Ints, View
 
 MAX_ROWS = 2_000_000
 
@@ -31,7 +32,7 @@ class Groups(Question):
     def __init__(self) -> None:
         self.index: dict[Any, int] = {}
         self.names: list[Any] = []
-        self.parts: list[tuple[Ints, Floats, Floats, Floats, Ints, Ints]] = []
+        self.parts: list[tuple[Ints, Floats, Floats, Floats, Ints, Ints, Sums, Bools, Bools]] = []
         self.paths: list[str] = []
         self.rows = 0
         self.per_step = False
@@ -57,21 +58,27 @@ class Groups(Question):
         size = view.number("group_size")
         rewards, sizes = reward, size if size is not None else nothing
         file = np.full(view.rows, self.paths.index(view.path), np.int64)
-        self.parts.append((codes, rewards, advantage_of(view), sizes, view.records, file))
+        filler = view.flag("filler")
+        said = filler & view.idle() if filler is not None else np.zeros(view.rows, np.bool_)
+        self.parts.append((codes, rewards, advantage_of(view), sizes, view.records, file, marks_of(view, "tokens"), view.idle(), said))
         self.rows += view.rows
 
     def answer(self, case: Case) -> Iterator[Finding]:
         """Incomplete groups, groups of one, advantages of other groups, no spread."""
         if not self.parts or self.per_step:
             return
-        codes, reward, advantage, size, records, files = (np.concatenate([part[i] for part in self.parts]) for i in range(6))
+        codes, reward, advantage, size, records, files, marks, idle, said = (np.concatenate([p[i] for p in self.parts]) for i in range(9))
         order = np.argsort(codes, kind="stable")
+        order = order[~(said | _copies(codes, marks, idle))[order]]
+        if not len(order):
+            return
         starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
         members = np.split(order, starts[1:])
         counts = np.array([len(m) for m in members])
         declared = np.array([np.nanmax(size[m]) if np.isfinite(size[m]).any() else np.nan for m in members])
         usual = int(Counter(counts.tolist()).most_common(1)[0][0])
-        table = GroupTable(self.names, members, records, files, self.paths)
+        names = [self.names[code] for code in codes[order[starts]].tolist()]
+        table = GroupTable(names, members, records, files, self.paths)
         yield from self._sizes(case, table, counts, declared, usual)
         if np.isfinite(reward).any():
             yield from self._signal(case, table, reward)
@@ -87,7 +94,7 @@ class Groups(Question):
         short, long = counts < target, counts > target
         if short.any():
             where = table.where(short)
-            names = [f"{self.names[i]} has {counts[i]} of {show(target[i])}" for i in np.flatnonzero(short)[:5].tolist()]
+            names = [f"{table.names[i]} has {counts[i]} of {show(target[i])}" for i in np.flatnonzero(short)[:5].tolist()]
             last_only = bool(short[-1]) and int(short.sum()) == 1
             ones = bool((counts[short] == 1).all()) and bool((target[short] > 1).all()) and bool(short.all())
             text = (
@@ -103,7 +110,7 @@ class Groups(Question):
                 text += " (the last in the file: still being written?)"
             yield case.finding("GYR338", text, where=where, role="group_id", severity=Severity.WARNING if ones else Severity.NOTE)
         if long.any() and told:
-            names = [f"{self.names[i]} has {counts[i]} of {show(target[i])}" for i in np.flatnonzero(long)[:5].tolist()]
+            names = [f"{table.names[i]} has {counts[i]} of {show(target[i])}" for i in np.flatnonzero(long)[:5].tolist()]
             yield case.finding(
                 "GYR338",
                 f"group too large: {int(long.sum())} groups have more members than declared: {', '.join(names)}; the "
@@ -151,3 +158,11 @@ class Groups(Question):
                 role="reward",
                 severity=Severity.NOTE,
             )
+
+
+def _copies(codes: Ints, marks: Sums, idle: Bools) -> Bools:
+    """[rows] uncounted rows that hold what a counted one of their group holds: they fill up the batch and are no member."""
+    if not idle.any() or not marks.any():
+        return np.zeros(len(codes), np.bool_)
+    whole = together((codes.astype(np.uint64), marks))
+    return np.asarray(idle & np.isin(whole, whole[~idle]))

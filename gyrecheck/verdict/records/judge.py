@@ -12,7 +12,8 @@ from gyrecheck.rulebook.contract import Contract, RoleMap
 from gyrecheck.rulebook.ratio_limits import RatioLimits
 from gyrecheck.verdict.records.contents import SameContent
 from gyrecheck.verdict.records.declared import DeclaredFields
-from gyrecheck.verdict.records.defaults import Duplicates, Failures, FilledIn
+from gyrecheck.verdict.records.defaults import Failures, FilledIn
+from gyrecheck.verdict.records.duplicates import Duplicates
 from gyrecheck.verdict.records.endings import Endings
 from gyrecheck.verdict.records.episodes import Episodes
 from gyrecheck.verdict.records.final_observation import FinalObservation

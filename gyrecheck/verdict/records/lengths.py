@@ -126,6 +126,8 @@ class Lengths(Question):
             total = sum(gaps.values())
             if set(gaps) == {0} or not total:
                 continue
+            if role == "policy_version" and gaps.get(0, 0) * 2 <= total:
+                continue  # one version a part that was sampled in one go
             usual = max(gaps, key=lambda gap: (gaps[gap], gap == 0))
             if usual != 0 and len(gaps) == 1:
                 alone = role == "mask" and set(self.gaps.get((base, "logprob"), {})) == {0}

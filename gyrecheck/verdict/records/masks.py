@@ -9,6 +9,7 @@ import numpy as np
 from gyrecheck.model.fields import Column, Kind
 from gyrecheck.model.finding import Finding, Severity
 from gyrecheck.rulebook.record_limits import load_record_limits
+from gyrecheck.verdict.records.fillers import Fillers
 from gyrecheck.verdict.records.question import Case, Question, show
 from gyrecheck.verdict.records.ranges import Ranges
 from gyrecheck.verdict.records.unsampled import UnsampledRuns
@@ -34,6 +35,7 @@ class Masks(Question):
         self.prompt_seen: list[tuple[int, str]] = []
         self.padding = Ranges()
         self.padding_seen: list[tuple[int, str]] = []
+        self.fillers = Fillers()
         self.runs = UnsampledRuns()
         self.told = 0
 
@@ -77,7 +79,7 @@ class Masks(Question):
         flag = view.flag("truncated")
         if flag is not None:
             empty &= ~flag
-        self.empty.add(view.path, view.records[empty])
+        self.empty.add(view.path, view.records[self.fillers.read(view, empty)])
 
     def _against_logprobs(self, view: View, on: Bools, counts: Ints) -> Bools:
         logprob = view.column("logprob")
@@ -153,6 +155,9 @@ class Masks(Question):
     def answer(self, case: Case) -> Iterator[Finding]:
         """From certain to likely."""
         key = case.roles.key("mask")
+        yield from self.fillers.answer(case, self.rows)
+        for path, records in self.fillers.alone():
+            self.empty.add(path, records)
         if self.odd:
             yield case.finding(
                 "GYR322", f"`{key}` holds {show(self.odd_value)}, expected 0 to 1", where=self.odd, role="mask", severity=Severity.WARNING

@@ -53,8 +53,8 @@ def _moved(roles: RoleMap, batch: RecordBatch, fixed: set[str]) -> Iterator[tupl
         if column is not None and column.kind is Kind.INT and _counts(column).max(initial=0) == 1:
             yield value, "policy_version"
     sample = roles.key("sample_id")
-    loose = sample and sample not in fixed and not roles.key("group_id") and roles.key("reward") and not roles.key("step")
-    if loose and _shared(batch.columns.get(sample)):
+    loose = sample and sample not in fixed and not roles.key("group_id") and roles.key("reward")
+    if loose and _shared(batch.columns.get(sample)) and not _counts_within(batch.columns.get(sample), batch.columns.get(roles.key("step"))):
         yield sample, "group_id"
 
 
@@ -77,6 +77,16 @@ def _shared(column: Column | None) -> bool:
         return False
     usual, often = Counter(sizes).most_common(1)[0]
     return usual >= 2 and often * 2 >= len(sizes) and min(sizes) >= 2
+
+
+def _counts_within(shared: Column | None, step: Column | None) -> bool:
+    """Whether a step counts on within the rows of one label: then they are steps of one trajectory, no group of answers."""
+    if shared is None or step is None:
+        return False
+    names, steps = _labels(shared), _labels(step)
+    if len(steps) != len(names):
+        return True
+    return len(set(zip(names, steps, strict=True))) > len(set(names))
 
 
 def _fits(family: Family, column: Column) -> bool:

@@ -11,8 +11,9 @@ from gyrecheck.model.finding import Finding, Severity
 from gyrecheck.verdict.records.question import Case, Question, show
 from gyrecheck.verdict.records.ranges import Ranges
 from gyrecheck.verdict.records.token_versions import TokenVersions
+from gyrecheck.verdict.records.version_lists import VersionList, version_list
 from gyrecheck.verdict.records.versions import listed, told
-from gyrecheck.verdict.records.view import View, rank
+from gyrecheck.verdict.records.view import Ints, View
 
 
 class MixedVersions(Question):
@@ -27,6 +28,7 @@ class MixedVersions(Question):
         self.backward = Ranges()
         self.backward_seen: list[tuple[int, str]] = []
         self.span = Ranges()
+        self.refused = Ranges()
         self.tokens = TokenVersions()
         self.trajectories: dict[Any, Any] = {}
         self.mixed = Ranges()
@@ -37,11 +39,9 @@ class MixedVersions(Question):
 
     def feed(self, view: View) -> None:
         """Read one batch."""
-        column = view.column("policy_version")
-        if column is None:
-            return
-        if rank(column) >= 1 and column.texts is None:
-            self._lists(view)
+        parts = version_list(view, "policy_version")
+        if parts is not None:
+            self._lists(view, parts)
             return
         labels = view.labels("policy_version")
         if labels is None:
@@ -53,21 +53,26 @@ class MixedVersions(Question):
         if limit is not None and np.isfinite(limit).any():
             self.limit = float(np.nanmax(limit))
 
-    def _lists(self, view: View) -> None:
-        column = view.column("policy_version")
-        if column is None:
-            return
-        flat, counts = np.asarray(column.flat), np.asarray(column.counts)
-        row = np.repeat(np.arange(view.rows), counts)
-        same = (row[1:] == row[:-1]) & (flat[1:] >= 0) & (flat[:-1] >= 0)
+    def _lists(self, view: View, parts: VersionList) -> None:
+        flat, row = parts.version, parts.row
+        same = row[1:] == row[:-1]
         for wrong, where, seen in (
             (same & (flat[1:] > flat[:-1]), self.inside, self.inside_seen),
             (same & (flat[1:] < flat[:-1]), self.backward, self.backward_seen),
         ):
             if wrong.any():
-                where.add(view.path, view.records[np.unique(row[1:][wrong])])
+                rows = np.unique(row[1:][wrong])
+                where.add(view.path, view.records[rows])
                 at = int(wrong.argmax())
                 seen.append((int(view.records[row[at]]), f"{show(flat[at])} then {show(flat[at + 1])}"))
+                self._refused(view, rows)
+
+    def _refused(self, view: View, rows: Ints) -> None:
+        """Rows that hold several versions although they say that none is resumed under other weights."""
+        allowed = view.column("mixing_allowed")
+        if allowed is not None and (value := view.number("mixing_allowed")) is not None:
+            off = rows[value[rows] == 0]
+            self.refused.add(view.path, view.records[off])
 
     def _trajectories(self, view: View, labels: list[Any]) -> None:
         end = view.labels("policy_version_end")
@@ -79,13 +84,15 @@ class MixedVersions(Question):
         if end is not None:
             spans = np.array([a is not None and b is not None and a != b for a, b in zip(labels, end, strict=True)])
             self.span.add(view.path, view.records[spans])
+            self._refused(view, np.flatnonzero(spans))
         ids = view.labels("trajectory_id")
         if ids is None or len(self.trajectories) > 1_000_000:
             return
+        groups = view.labels("group_id") or [None] * view.rows  # members may be counted from 0 in each group
         for at, (name, version) in enumerate(zip(ids, labels, strict=True)):
             if name is None or version is None:
                 continue
-            known = self.trajectories.setdefault(name, version)
+            known = self.trajectories.setdefault((name, groups[at]), version)
             if known != version:
                 self.mixed.add(view.path, view.records[at : at + 1])
                 if len(self.mixed_seen) < 5:
@@ -116,18 +123,21 @@ class MixedVersions(Question):
                 evidence=self.backward_seen,
             )
         if self.inside:
+            setting = case.roles.key("mixing_allowed")
+            although = f", although `{setting}` is false at {self.refused.rows} of them" if self.refused else ""
             text = (
                 f"version mixed inside a trajectory: `{key}` rises within {self.inside.rows} records "
-                f"({self.inside_seen[0][1]}); one ratio a trajectory does not hold for it"
+                f"({self.inside_seen[0][1]}){although}; one ratio a trajectory does not hold for it"
             )
-            yield case.finding("GYR341", text, where=self.inside, role="policy_version", evidence=self.inside_seen, severity=Severity.NOTE)
+            severity = Severity.WARNING if self.refused else Severity.NOTE
+            yield case.finding("GYR341", text, where=self.inside, role="policy_version", evidence=self.inside_seen, severity=severity)
         if self.span:
             yield case.finding(
                 "GYR341",
                 f"version mixed inside a trajectory: {self.span.rows} records span more than one policy version",
                 where=self.span,
                 role="policy_version_end",
-                severity=Severity.NOTE,
+                severity=Severity.WARNING if self.refused else Severity.NOTE,
             )
         if self.mixed:
             text = (

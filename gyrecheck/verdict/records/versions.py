@@ -10,7 +10,8 @@ import numpy as np
 from gyrecheck.model.finding import Finding, Severity
 from gyrecheck.verdict.records.question import Case, Question, show
 from gyrecheck.verdict.records.ranges import Ranges
-from gyrecheck.verdict.records.view import Bools, Ints, View, lead, rank
+from gyrecheck.verdict.records.version_lists import version_list
+from gyrecheck.verdict.records.view import Bools, Ints, View
 
 
 class Lag(Question):
@@ -123,21 +124,12 @@ class Lag(Question):
 def versions(view: View) -> tuple[Ints, Ints, Bools] | None:
     """[rows] oldest and newest behaviour version of each row and which rows have one.
 
-    Negative entries of a list (prompt tokens) do not count.
+    Of a list neither negative entries (prompt tokens) count nor parts that are masked out.
     """
-    column = view.column("policy_version")
-    if column is None:
-        return None
-    if column.texts is None and rank(column) >= 1:
-        flat, counts = np.asarray(column.flat).astype(np.float64), np.asarray(column.counts)
-        row = np.repeat(np.arange(view.rows), counts)
-        low = np.full(view.rows, np.inf)
-        high = np.full(view.rows, -np.inf)
-        real = flat >= 0
-        np.minimum.at(low, row[real], flat[real])
-        np.maximum.at(high, row[real], flat[real])
-        there = np.isfinite(low) & (lead(column) > 0)
-        return np.where(there, low, 0).astype(np.int64), np.where(there, high, 0).astype(np.int64), there
+    parts = version_list(view, "policy_version")
+    if parts is not None:
+        there = parts.told
+        return np.where(there, parts.low, 0).astype(np.int64), np.where(there, parts.high, 0).astype(np.int64), there
     found = view.integer("policy_version")
     if found is None:
         return None

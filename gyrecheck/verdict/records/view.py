@@ -166,6 +166,24 @@ class View:
             parts.append(flag)
         return np.asarray(np.any(parts, axis=0)) if parts else None
 
+    def idle(self) -> Bools:
+        """[rows] rows that no loss counts: refused by the trainer, a mask that is 0 throughout, or said to be filler where no mask tells."""
+        if "idle" not in self.shared:
+            self.shared["idle"] = self._idle()
+        made: Bools = self.shared["idle"]
+        return made
+
+    def _idle(self) -> Bools:
+        refused = self.flag("dropped")
+        out = refused.copy() if refused is not None else np.zeros(self.rows, np.bool_)
+        mask = self.column("mask")
+        if mask is not None and mask.kind in {Kind.BOOL, Kind.INT, Kind.FLOAT}:
+            counts = np.asarray(mask.counts)
+            out |= (counts > 0) & (per_row(self.counted("mask"), counts) == 0)
+        elif (filler := self.flag("filler")) is not None:
+            out |= filler
+        return np.asarray(out)
+
     def _once(self, what: str, role: str, make: Callable[[str], Any]) -> Any:  # noqa: ANN401 - the cache of several kinds
         if (what, role) not in self._cache:
             self._cache[what, role] = make(role)
