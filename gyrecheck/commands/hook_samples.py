@@ -111,9 +111,8 @@ def judge_script(script: Path, folder: Path, topology: str = "") -> tuple[int, R
     code = _forking().run(script.absolute(), folder)
     run = read_run(folder) or HookedRun(str(folder))
     live = judge_hook(run, topology=topology)
-    return code, report_of(
-        "run", (script.name,), live, judge_logs(folder, run, topology=live.topology), judge_printed(folder, topology=live.topology)
-    )
+    logs = judge_logs(folder, run, topology=live.topology)
+    return code, report_of("run", (script.name,), live, logs, judge_printed(folder, run, topology=live.topology))
 
 
 def prove(sample: Sample) -> tuple[tuple[str, int], ...]:

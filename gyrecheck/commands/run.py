@@ -144,7 +144,7 @@ def _judged(
     run = read_run(folder) or HookedRun(str(folder))
     live = judge_hook(run, topology=topology, chosen=chosen, extra=extra)
     logs = judge_logs(folder, run, topology=live.topology, chosen=chosen, extra=extra)
-    printed = judge_printed(folder, topology=live.topology, chosen=chosen, extra=extra)
+    printed = judge_printed(folder, run, topology=live.topology, chosen=chosen, extra=extra)
     made = report_of("run", (" ".join(program),), live, logs, printed)
     made = made if kept else placed(made, folder)
     not_judged = [*made.not_judged, *problems]

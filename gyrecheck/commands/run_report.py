@@ -35,7 +35,7 @@ def recorded(
         return None
     live = judge_hook(run, topology=topology, chosen=chosen, extra=extra)
     logs = judge_logs(folder, run, topology=live.topology, chosen=chosen, extra=extra)
-    printed = judge_printed(folder, topology=live.topology, chosen=chosen, extra=extra)
+    printed = judge_printed(folder, run, topology=live.topology, chosen=chosen, extra=extra)
     return report_of(command, (str(folder),), live, logs, printed)
 
 
@@ -68,14 +68,15 @@ def judge_hook(run: HookedRun, *, topology: str = "", chosen: frozenset[str] | N
 
 
 def judge_printed(
-    folder: Path, *, topology: str = "", chosen: frozenset[str] | None = None, extra: Path | None = None
+    folder: Path, run: HookedRun, *, topology: str = "", chosen: frozenset[str] | None = None, extra: Path | None = None
 ) -> tuple[Verdict, ...]:
     """The verdicts over what the program measured of itself and printed."""
     checks = load_hook_table().self_checks
     docket = Docket(Rules(load_codes(extra), load_thresholds(), topology, chosen))
     for name in OUTPUTS:
         with contextlib.suppress(OSError):
-            judge_self_checks(read_measured(folder / name, checks.names), checks.most, docket)
+            found = read_measured(folder / name, checks.zero, checks.one, checks.zero_first, checks.never)
+            judge_self_checks(found, checks.most, docket, run)
     return tuple(docket.verdicts)
 
 

@@ -75,13 +75,18 @@ class HookEvent:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Numbers that a program printed behind a name, once for each round or so; `line` is 1-based in `path`."""
+    """Numbers that a program printed behind a name, once for each round or so; `line` is 1-based in `path`.
+
+    `must` is what they must be by that name; with `first` only the first of them must, the others come after a step of their own.
+    """
 
     name: str
     values: tuple[float, ...]
     path: str
     line: int
     text: str = ""
+    must: float = 0.0
+    first: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,12 +54,19 @@ class HookLimits:
     samples: int
 
 
+Phrase = tuple[str, ...]
+"""A word for each entry: `a|b` is one or the other, `a*` a word that begins so."""
+
+
 @dataclass(frozen=True, slots=True)
 class SelfChecks:
-    """Names under which a program prints what must be 0: those that hold all words of one of `names`."""
+    """Phrases behind which a program prints what must be 0, what must be 1, and whose first value on a line must be 0."""
 
     most: float
-    names: tuple[tuple[str, ...], ...]
+    zero: tuple[Phrase, ...]
+    one: tuple[Phrase, ...]
+    zero_first: tuple[Phrase, ...]
+    never: Phrase
 
 
 @dataclass(frozen=True, slots=True)
