@@ -77,12 +77,16 @@ class FollowingApp(App[None], Generic[Picture]):
     @work(thread=True, exclusive=True, group="feed")
     def read_on(self) -> None:
         """Poll until the app leaves; a feed never raises, it reports."""
+        said = ""
         while not self._stop.is_set():
             try:
                 self.post_message(Fresh(self._poll()))
-            except Exception as error:  # noqa: BLE001 - a picture less is better than a dead screen; what happened is said
-                if not self._stop.is_set():
-                    self.call_from_thread(self.notify, f"could not read: {type(error).__name__}: {error}", severity="error")
+                said = ""
+            except Exception as error:  # noqa: BLE001 - a picture less is better than a dead screen; what happened is said, once
+                text = f"could not read: {type(error).__name__}: {error}"
+                if text != said and not self._stop.is_set():
+                    self.call_from_thread(self.notify, text, severity="error", timeout=30)
+                said = text
             self._stop.wait(self._interval)
 
     def on_fresh(self, message: Fresh) -> None:
