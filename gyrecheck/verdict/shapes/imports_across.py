@@ -26,7 +26,7 @@ def imports_across(program: Program, layout: Layout) -> Iterator[Suspect]:
         acts, learns = _acts(program, module), _learns(program, module)
         stated = layout.stated.side_of.get(module)
         if stated is Side.TRAINING or (stated is None and module not in wiring and learns and not acts and module not in layout.sampling):
-            yield from _environments(program, module, facts, learns)
+            yield from _environments(program, module, facts, learns, stated)
         if stated is Side.SAMPLING or (stated is None and module not in wiring and acts and not learns and module not in layout.training):
             yield from _optimizers(program, module, facts, acts)
         if stated is None and not (acts and learns) and module not in wiring:
@@ -41,7 +41,9 @@ def _learns(program: Program, module: int) -> tuple[int, int] | None:
     return next(((fn.number, at) for fn in program.tree.functions_of(module) for at, _ in program.own(fn.number, *LEARNING)), None)
 
 
-def _environments(program: Program, module: int, facts: Module, learns: tuple[int, int] | None) -> Iterator[Suspect]:
+def _environments(program: Program, module: int, facts: Module, learns: tuple[int, int] | None, stated: Side | None) -> Iterator[Suspect]:
+    if stated is None and any(c.module == module and _is_env(program, c.number) for c in program.tree.classes):
+        return  # where an environment is defined, whose own step may train something
     seen: set[int] = set()
     for entry in facts.imports:
         what = _means(program, module, entry, ("env.make",))
@@ -65,6 +67,10 @@ def _optimizers(program: Program, module: int, facts: Module, acts: tuple[int, i
             continue  # a module that nothing is taken from makes no optimizer
         yield _suspect(program, module, entry, "GYR106", f"a sampling module imports `{what}`", acts, "sampling side by", "sampling",
                        "remove the import, or move what needs it to the trainer")  # fmt: skip
+
+
+def _is_env(program: Program, cls: int) -> bool:
+    return any(program.lexicon.kinds.get(t) == "env" for t in program.resolver.types_of_class(cls))
 
 
 def _means(program: Program, module: int, entry: Import, roles: tuple[str, ...]) -> str | None:

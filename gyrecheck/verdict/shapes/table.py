@@ -40,6 +40,7 @@ from gyrecheck.verdict.shapes.suspect import Suspect
 from gyrecheck.verdict.shapes.swallowed import swallowed
 from gyrecheck.verdict.shapes.target_gradient import target_gradient
 from gyrecheck.verdict.shapes.target_moves import target_moves
+from gyrecheck.verdict.shapes.training_env import training_env
 from gyrecheck.verdict.shapes.unrelated_flag import unrelated_flag
 from gyrecheck.verdict.shapes.version_apart import version_apart
 from gyrecheck.verdict.shapes.version_per_piece import version_per_piece
@@ -50,6 +51,7 @@ SHAPES: tuple[Shape, ...] = (
     standalone,
     pure_sides,
     crossing,
+    training_env,
     imports_across,
     recorded_forward,
     act_mode,
