@@ -231,3 +231,24 @@ def test_a_saved_view_is_readable(tmp_path):
     table = json.loads(path.read_text())
     assert table["counters"][0]["total"] == 18432
     assert table["verdicts"][0]["code"] == "GYR506"
+
+
+def test_what_cannot_be_read_is_said_once():
+    """A feed that fails the same way at each of many looks leaves one notice on the screen; another failure is said too."""
+    looks = []
+
+    class Failing(Still):
+        def poll(self):
+            looks.append(1)
+            raise OSError("gone" if len(looks) < 6 else "gone again")
+
+    async def go():
+        app = WatchApp(Failing(WAITING), interval=0.02)
+        async with app.run_test(size=(140, 40)) as pilot:
+            while len(looks) < 12:
+                await pilot.pause(0.05)
+            said = [note.message for note in app._notifications]
+            await pilot.press("q")
+        return said
+
+    assert asyncio.run(go()) == ["could not read: OSError: gone", "could not read: OSError: gone again"]
