@@ -13,6 +13,7 @@ from gyrecheck.hook.environments import Environments
 from gyrecheck.hook.loads import due, loaded
 from gyrecheck.hook.networks import fingerprint, parameters_of
 from gyrecheck.hook.phases import Phases
+from gyrecheck.hook.rates import rate_of
 from gyrecheck.hook.updates import Updates
 
 TYPE_CHECKING = False  # importing `typing` costs more than this package; type checkers know the name
@@ -109,6 +110,7 @@ class Hooks:
             return False
         wrapper = {
             "optimizer.make": self._making,
+            "optimizer.load": self._restoring,
             "optimizer.zero_grad": self._clearing,
             "module.zero_grad": self._clearing_module,
             "weights.load": self._loading,
@@ -145,6 +147,22 @@ class Hooks:
                 pass
 
         return make
+
+    def _restoring(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        def load_state_dict(self_: Any, *args: Any, **kwargs: Any) -> Any:
+            before = None
+            try:
+                before = rate_of(self_)
+            except Exception:
+                pass
+            result = fn(self_, *args, **kwargs)
+            try:
+                self.updates.loaded(self_, before)
+            except Exception:
+                pass
+            return result
+
+        return load_state_dict
 
     def _clearing(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         def zero_grad(self_: Any, *args: Any, **kwargs: Any) -> Any:

@@ -12,6 +12,7 @@ from _thread import get_ident
 from gyrecheck.hook import side
 from gyrecheck.hook.count import begin_update, remember
 from gyrecheck.hook.networks import fingerprint, peek, shape_of
+from gyrecheck.hook.rates import Rate, Rates
 
 TYPE_CHECKING = False  # importing `typing` costs more than this package; type checkers know the name
 if TYPE_CHECKING:
@@ -43,9 +44,8 @@ class OptimizerState:
         self.pending = False
         """Gradients that an earlier step has used already are still there and are being added to."""
         self.counts: dict[str, int] = {}
-        self.zero_rate = 0
-        """Steps in a row, up to now, with the learning rate at 0."""
         self.said = False
+        self.rate = Rate()
 
 
 class Updates:
@@ -63,6 +63,7 @@ class Updates:
         self.steps = 0
         """Steps of all optimizers of this process: the policy version as the hook counts it."""
         self.backwards = self.sampled_backwards = 0
+        self.rates = Rates(runtime)
         self.token: Token[str] | None = None
         self.thread = 0
         """The thread that stepped last."""
@@ -71,6 +72,7 @@ class Updates:
         runtime.renewers.append(self._renew)
 
     def _renew(self) -> None:
+        self.rates = Rates(self.runtime)
         self.steps = self.backwards = self.sampled_backwards = 0
         for state in self.states.values():
             state.steps = state.looked = 0
@@ -83,6 +85,10 @@ class Updates:
             state.said = True
             tensors = held_by(optimizer)
             self.runtime.events.write("optimizer", i=state.number, cls=state.kind, params=len(tensors), site=side.caller(self.libraries, 3))
+
+    def loaded(self, optimizer: Any, before: float | None) -> None:
+        """The state of an optimizer was restored, whose learning rate was `before` until then."""
+        self.rates.loaded(self._state(optimizer), optimizer, before, side.caller(self.libraries, 3))
 
     def before_step(self, optimizer: Any, given: tuple[object, ...], named: dict[str, object]) -> None:
         """Before `optimizer.step()`: count, and look at the gradients it is about to use."""
@@ -109,7 +115,7 @@ class Updates:
                 self._say(state, "same_gradients", number)
             elif state.pending:
                 self._say(state, "uncleared", number)
-        self._rate(optimizer, state)
+        self.rates.before_step(state, optimizer)
 
     def after_step(self, optimizer: Any) -> None:
         """After `optimizer.step()`: a new version of the weights; the next sampling call begins a new phase."""
@@ -185,6 +191,8 @@ class Updates:
             gone = weakref.ref(scheduler, lambda _: counts.extend((self.runtime.samples, self.steps)))
             self.made_schedules.append((type(scheduler).__name__, counts, gone))
             del self.made_schedules[:-FIRST]
+            if (held := self.states.get(id(getattr(scheduler, "optimizer", None)))) is not None:
+                held.rate.restored = None  # a schedule that is made after a restore begins where its author wants
         counts[0] += 1
         self.runtime.cells["scheduler_calls"][0] += counts[0] > 0
         name = type(scheduler).__name__
@@ -206,8 +214,9 @@ class Updates:
         """At the end of the process: the totals that the events before could only give up to a power of two."""
         for state in tuple(self.states.values()):  # also of optimizers that a function held which has returned
             self.runtime.events.write(
-                "totals", i=state.number, cls=state.kind, steps=state.steps, looked=state.looked, zero_rate=state.zero_rate,
-                backwards=self.backwards, **{f"n_{key}": value for key, value in state.counts.items()},
+                "totals", i=state.number, cls=state.kind, steps=state.steps, looked=state.looked, zero_rate=state.rate.zero,
+                rate_most=state.rate.most, rate_changes=state.rate.changes, backwards=self.backwards,
+                **{f"n_{key}": value for key, value in state.counts.items()},
             )  # fmt: skip
         for name, counts, _ in self.made_schedules:
             samples, steps = counts[5:7] or (self.runtime.samples, self.steps)  # when it was last there
@@ -252,14 +261,6 @@ class Updates:
         if device != "cpu" and state.steps >= FIRST and state.steps % FIRST:
             return None
         return _size(tensors)
-
-    def _rate(self, optimizer: Any, state: OptimizerState) -> None:
-        if any(group.get("lr", 0.0) for group in optimizer.param_groups):
-            state.zero_rate = 0
-        else:
-            state.zero_rate += 1
-            if state.zero_rate & (state.zero_rate - 1) == 0:
-                self.runtime.events.write("zero_rate", i=state.number, n=state.zero_rate, step=state.steps + 1)
 
 
 def held_by(optimizer: Any) -> list[Any]:

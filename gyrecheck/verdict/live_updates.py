@@ -8,14 +8,16 @@ from gyrecheck.model.finding import Severity, State
 from gyrecheck.model.live import HookedRun, HookEvent
 from gyrecheck.rulebook.hook_table import HookLimits
 from gyrecheck.verdict.live_places import numbers, place_at
+from gyrecheck.verdict.live_rates import Totals, judge_rates
 from gyrecheck.verdict.ruling import Docket, count
 
 
 def judge_updates(run: HookedRun, limits: HookLimits, docket: Docket) -> None:
     """Enter what the optimizers' own calls show."""
     totals = {(e.pid, e.number("i")): e for e in run.of("totals")}
-    for judge in (_empty_steps, _lost_numbers, _reused, _cleared, _late_clips, _zero_rates):
+    for judge in (_empty_steps, _lost_numbers, _reused, _cleared, _late_clips):
         judge(run, totals, limits, docket)
+    judge_rates(run, totals, limits, docket)
     _schedules(run, limits, docket)
     _left_out(run, limits, docket)
     _nothing_trained(run, limits, docket)
@@ -23,7 +25,6 @@ def judge_updates(run: HookedRun, limits: HookLimits, docket: Docket) -> None:
 
 STOPPED = 100
 """Times the least amount of sample calls that a program which did not end by itself needs before it is said to train nothing."""
-Totals = dict[tuple[int, float], HookEvent]
 
 
 def _by_optimizer(run: HookedRun, kind: str) -> dict[tuple[int, float], list[HookEvent]]:
@@ -141,24 +142,6 @@ def _late_clips(run: HookedRun, totals: Totals, limits: HookLimits, docket: Dock
             unit="call",
             first=place_at(events[0].text("site")),
             hint="clip between backward() and optimizer.step()",
-        )
-
-
-def _zero_rates(run: HookedRun, totals: Totals, limits: HookLimits, docket: Docket) -> None:
-    for (pid, _), final in totals.items():
-        tail, steps = final.number("zero_rate"), final.number("steps")
-        if tail < 2 or tail < limits.rate_share * steps:
-            continue
-        scheduled = any(e.pid == pid for e in run.of("schedule"))
-        docket.add(
-            "GYR209" if scheduled else "GYR222",
-            State.BROKEN,
-            f"the learning rate was 0 in the last {count(tail)} of {count(steps)} optimizer steps: "
-            + (f"the schedule ended after {count(steps - tail)}" if scheduled and tail < steps else "they changed nothing"),
-            quantity="optimizer_steps_at_learning_rate_0",
-            value=tail,
-            unit="step",
-            hint="count the schedule's length in optimizer steps: rounds x epochs x minibatches",
         )
 
 
