@@ -8,6 +8,7 @@ from gyrecheck.model.facts import Atoms, Bind, Call, Function
 from gyrecheck.program.flow import prefixes, reach
 from gyrecheck.program.program import ACTING, Program, readable
 from gyrecheck.program.topology import Layout
+from gyrecheck.verdict.shapes.ratio_sides import aside
 from gyrecheck.verdict.shapes.steps import BACK, STEP
 from gyrecheck.verdict.shapes.suspect import Suspect, at_call
 
@@ -38,6 +39,8 @@ def _recomputed(program: Program, number: int) -> Iterator[Suspect]:
     for at, call in enumerate(fact.calls):
         loops = program.loops_of(number, call.block)
         if not loops or not _frozen(program, number, at) or not call.args or call.result == -2:
+            continue
+        if aside(program, number, at):
             continue
         twin = next(
             (i for i, c in enumerate(fact.calls) if i != at and c.name == call.name and _same(c, call) and not _frozen(program, number, i)
