@@ -10,6 +10,7 @@ from gyrecheck.verdict.shapes.act_mode import act_mode
 from gyrecheck.verdict.shapes.after_reset import after_reset
 from gyrecheck.verdict.shapes.crossing import crossing
 from gyrecheck.verdict.shapes.early_stop import early_stop
+from gyrecheck.verdict.shapes.emptied_hook import emptied_hook
 from gyrecheck.verdict.shapes.empty_update import empty_update
 from gyrecheck.verdict.shapes.gradient_rhythm import gradient_rhythm
 from gyrecheck.verdict.shapes.imports_across import imports_across
@@ -60,6 +61,7 @@ SHAPES: tuple[Shape, ...] = (
     step_order,
     remade,
     optimizer_reach,
+    emptied_hook,
     empty_update,
     target_gradient,
     kept_graph,
