@@ -46,6 +46,7 @@ class Comparison:
             return self._left_out(root)
         number, mine, theirs, count, gap = best
         fields = {"opt": number, "of": len(mine), "differ": count, "gap": float(f"{gap:.4g}"), "trained_fp": fingerprint(theirs)}
+        fields |= self._left_out(root)
         if 0 < count < len(mine):
             apart = [differing([one], [other])[0] > 0 for one, other in zip(mine, theirs, strict=True)]
             names = {id(p): name for name, p in root.named_parameters()}

@@ -113,7 +113,7 @@ class Updates:
                 self._say(state, "nan_step", number)
             elif not state.backward and state.steps and self.backwards:
                 self._say(state, "same_gradients", number)
-            elif state.pending:
+            elif state.pending and not _replaced(optimizer, state):
                 self._say(state, "uncleared", number)
         self.rates.before_step(state, optimizer)
 
@@ -275,6 +275,12 @@ def _mark(optimizer: Any) -> tuple[int, int] | None:
             if parameter.grad is not None:
                 return id(parameter.grad), parameter.grad._version
     return None
+
+
+def _replaced(optimizer: Any, state: OptimizerState) -> bool:
+    """Whether the gradients are other objects than those of the last step: assigned from another network, not added to."""
+    mark = _mark(optimizer)
+    return mark is not None and state.used is not None and mark[0] != state.used[0]
 
 
 def _size(tensors: list[Any], *, first: bool = False) -> str:

@@ -148,17 +148,26 @@ def _late_clips(run: HookedRun, totals: Totals, limits: HookLimits, docket: Dock
 def _left_out(run: HookedRun, limits: HookLimits, docket: Docket) -> None:
     """Parameters of the acting network that get gradients and are in no optimizer."""
     found = [e for e in run.of("phase") if e.number("left_out")]
+    partly = [e for e in found if e.fields.get("same")]
+    copies = [e for e in found if "opt" in e.fields and not e.fields.get("same")]
     strange = [e for e in found if "opt" not in e.fields]
-    if len({e.text("fp") for e in strange}) > 1:  # somebody moves them, though no optimizer that we see
-        found = [e for e in found if "opt" in e.fields]
+    for one in (copies, strange):
+        if len({(e.text("fp"), e.text("trained_fp")) for e in one}) > 1:  # somebody moves them, though no optimizer that we see
+            one.clear()
+    found = [e for e in found if e in partly or e in copies or e in strange]
     if len(found) < limits.phases:
         return
     last = found[-1]
+    other = (
+        f": the {count(last.number('of'))} of the same shapes that the optimizer holds get none"
+        if last in copies
+        else ": they never change"
+    )
     docket.add(
         "GYR224",
         State.BROKEN,
         f"{count(last.number('left_out'))} of {count(last.number('params'))} parameters of {last.text('module')} get gradients "
-        f"and are in no optimizer ({', '.join(last.words('left'))}): they never change",
+        f"and are in no optimizer ({', '.join(last.words('left'))}){other}",
         quantity="parameters_without_optimizer",
         value=last.number("left_out"),
         unit="parameter",
