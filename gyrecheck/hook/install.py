@@ -113,6 +113,7 @@ class Hooks:
             "optimizer.load": self._restoring,
             "optimizer.zero_grad": self._clearing,
             "module.zero_grad": self._clearing_module,
+            "module.eval": self._switching,
             "weights.load": self._loading,
             "loss.backward": self._backward,
             "grad.clip": self._clipping,
@@ -183,6 +184,18 @@ class Hooks:
             return fn(self_, *args, **kwargs)
 
         return zero_grad
+
+    def _switching(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        modes = self.updates.modes
+
+        def eval(self_: Any) -> Any:  # noqa: A001 - the method of that name
+            try:
+                modes.switching(self_)
+            except Exception:
+                pass
+            return fn(self_)
+
+        return eval
 
     def _loading(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         def load_state_dict(self_: Any, state_dict: Any, *args: Any, **kwargs: Any) -> Any:

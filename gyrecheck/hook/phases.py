@@ -222,7 +222,10 @@ class Phases:
             return
         loads = self.loads.get(root, [0, -1])
         fields = self.compared.of(root, acting)
-        noisy = [name for name in (type(m).__name__ for m in root.modules() if m.training and getattr(m, "p", 1)) if self._moody(name)]
+        moody = [m for m in root.modules() if self._moody(type(m).__name__) and getattr(m, "p", True)]
+        noisy = [type(m).__name__ for m in moody if m.training]
+        if fields.get("same"):
+            self.updates.modes.watch(fields["opt"], root, [type(m).__name__ for m in moody])
         self.runtime.events.write(
             "phase", n=self.number, version=self.updates.steps, by=by, module=type(root).__name__, net=id(root) & 0xFFFFFF,
             params=len(acting), form=shape_of(acting), fp=fingerprint(acting), loads=loads[0], loaded_at=loads[1],

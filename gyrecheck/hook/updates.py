@@ -11,6 +11,7 @@ from _thread import get_ident
 
 from gyrecheck.hook import side
 from gyrecheck.hook.count import begin_update, remember
+from gyrecheck.hook.modes import Modes
 from gyrecheck.hook.networks import fingerprint, peek, shape_of
 from gyrecheck.hook.rates import Rate, Rates
 
@@ -64,6 +65,7 @@ class Updates:
         """Steps of all optimizers of this process: the policy version as the hook counts it."""
         self.backwards = self.sampled_backwards = 0
         self.rates = Rates(runtime)
+        self.modes = Modes(runtime)
         self.token: Token[str] | None = None
         self.thread = 0
         """The thread that stepped last."""
@@ -116,6 +118,8 @@ class Updates:
             elif state.pending and not _replaced(optimizer, state):
                 self._say(state, "uncleared", number)
         self.rates.before_step(state, optimizer)
+        if self.modes.watched:
+            self.modes.before_step(state.number, number)
 
     def after_step(self, optimizer: Any) -> None:
         """After `optimizer.step()`: a new version of the weights; the next sampling call begins a new phase."""
@@ -215,7 +219,7 @@ class Updates:
         for state in tuple(self.states.values()):  # also of optimizers that a function held which has returned
             self.runtime.events.write(
                 "totals", i=state.number, cls=state.kind, steps=state.steps, looked=state.looked, zero_rate=state.rate.zero,
-                rate_most=state.rate.most, rate_changes=state.rate.changes, backwards=self.backwards,
+                in_eval=self.modes.watched[state.number].off if state.number in self.modes.watched else 0, rate_most=state.rate.most, rate_changes=state.rate.changes, backwards=self.backwards,
                 **{f"n_{key}": value for key, value in state.counts.items()},
             )  # fmt: skip
         for name, counts, _ in self.made_schedules:

@@ -12,7 +12,7 @@ from gyrecheck.rulebook.locate_rules import rule_file
 from gyrecheck.rulebook.toml_table import load_table
 
 Role = Literal[
-    "optimizer.make", "optimizer.load", "optimizer.zero_grad", "module.zero_grad", "weights.load", "loss.backward", "grad.clip", "scheduler.step",
+    "optimizer.make", "optimizer.load", "optimizer.zero_grad", "module.zero_grad", "module.eval", "weights.load", "loss.backward", "grad.clip", "scheduler.step",
     "policy.act", "optimizer.step.before", "optimizer.step.after", "policy.forward", "model.make", "batch.fetch", "env.step",
 ]  # fmt: skip
 
@@ -54,6 +54,8 @@ class HookLimits:
     same_pace: float
     pace_least: int
     graphs: int
+    mode_on: int
+    mode_off: int
     samples: int
 
 

@@ -113,6 +113,28 @@ def judge_acting(run: HookedRun, limits: HookLimits, docket: Docket) -> None:
         )
 
 
+def judge_modes(run: HookedRun, limits: HookLimits, docket: Docket) -> None:
+    """Enter acting networks that are trained in training mode first, and in evaluation mode from some sampling on to the end."""
+    ends = {(e.pid, e.number("i")): e for e in run.of("totals")}
+    last = {(e.pid, e.number("i")): e for e in run.of("mode_left")}
+    for key, event in last.items():
+        off = int(ends[key].number("in_eval") if key in ends else event.number("n"))
+        on = int(event.number("on"))
+        if on < limits.mode_on or off < limits.mode_off:
+            continue
+        docket.add(
+            "GYR110",
+            State.BROKEN,
+            f"{event.text('module')} was trained in training mode for {count(on)} optimizer steps and in evaluation mode for the last "
+            f"{count(off)}: {', '.join(sorted(set(event.words('layers'))))} stayed switched off",
+            quantity="updates_in_eval_mode",
+            value=off,
+            unit=f"of {count(on + off)} steps",
+            first=place_at(event.text("site")),
+            hint="was = net.training; net.eval(); ...; net.train(was)",
+        )
+
+
 def judge_backwards(run: HookedRun, docket: Docket) -> None:
     """Enter backward passes below a sampling frame, and those of a process that samples and holds no optimizer."""
     under = run.of("sampling_backward")
