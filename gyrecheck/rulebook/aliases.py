@@ -37,7 +37,9 @@ class Aliases:
         for words, term in rules.versions.names():
             self._exact.setdefault(words, term)
         self._lean = {self._leanest(words): term for words, term in reversed(self._exact.items())}
-        for bare in [words for words in self._lean if len(words) <= 1 and set(words) <= {*rules.weak.words, *rules.nouns}]:
+        for bare in [
+            words for words in self._lean if len(words) <= 1 and set(words) <= {*rules.weak.words, *rules.weak.never, *rules.nouns}
+        ]:
             del self._lean[bare]
         self._weak = {tuple(name.split()): term for term in ("sampled", "taken") for name in getattr(rules.weak, term)}
         self._bare = {(word,) for word in rules.weak.bare}

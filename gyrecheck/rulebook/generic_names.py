@@ -25,6 +25,8 @@ class WeakNames:
     taken: tuple[str, ...] = ()
     bare: tuple[str, ...] = ()
     """Those that count without one where nothing, or another count, follows the number: `begun 50 finished 40`."""
+    never: tuple[str, ...] = ()
+    """Words of longer names that mean nothing alone: `max` is no `max async`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,8 @@ class GenericRules:
     not_counted: tuple[str, ...]
     filler_words: tuple[str, ...]
     nouns: dict[str, Unit]
+    others: tuple[str, ...]
+    """What a run has many of and no ledger counts: `pool ready: 8 workers` tells no level."""
     map_names: dict[str, str]
     qualifiers: Qualifiers
     names: dict[str, tuple[str, ...]]

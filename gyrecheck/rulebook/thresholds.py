@@ -25,6 +25,7 @@ class Thresholds:
     good_rows: int
     lag_readings: int
     lag_growth: float
+    behind_readings: int
     at_limit: float
     gap_readings: int
     gap_climb: float

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
 
 from gyrecheck.model.events import Key
-from gyrecheck.rulebook.aliases import understand
+from gyrecheck.rulebook.aliases import load_aliases, understand
 from gyrecheck.rulebook.log_formats import load_terms
 
 NUMBER = re.compile(
@@ -32,7 +34,11 @@ _SPEAKERS = frozenset(
     ("trainer", "learner", "optimizer", "optimiser", "opt", "updater", "sampler", "actor", "collector", "sim", "gen", "engine")
 )
 """`learner: 54 unrolls learned from` is about what was learned from, not about a count of learners."""
-_VERSION = re.compile(r"(?<![\w.\-/])[vV](\d+)(?![\w.])")
+_VERSION = re.compile(r"(?<![\w.\-/])[vV](\d+)(?:\s?(?P<range>-|\.\.\.?|to)\s?[vV]\d+)?(?![\w.])")
+_OF_VERSION, _OLDEST = "\u02c5", "\u02c4"
+"""Set before a number that was spelled as a version, `v7`, or as the first of several, `v5-v7`."""
+_TOTALS = re.compile(r"(?i)\b(?:totals?|cumulative(?:ly)?|so far|lifetime|overall|all told)\b[^=:|;,]{0,24}:(?=\s*[a-z])")
+_SINKS = frozenset(("dropped", "dropped_other", "dropped_stale"))
 _STATISTICS = frozenset(
     (
         "mean",
@@ -60,6 +66,7 @@ _SPLIT_NAMES = frozenset(("published", "loaded", "policy_version", "trainer_vers
 """Terms whose names may close round the number: `weights 398 published`, `done 64 prompts`."""
 EVALUATION = frozenset(("eval", "evaluation", "validation", "val"))
 """Words that set a line of their own apart."""
+_ROOM = frozenset(("capacity", "batch_size", "total_steps"))
 _SHARES = frozenset(("flat_groups", "clip_fraction"))
 
 Lookup = Callable[[str, str, bool], Key | None]
@@ -78,7 +85,7 @@ def prepared(text: str) -> str:
     if ") " in text:
         text = _ASIDE.sub(r" \1", text)  # `gap (mean abs) 0.3`
     if "v" in text:
-        text = _VERSION.sub(r"\1", text)
+        text = _VERSION.sub(lambda found: (_OLDEST if found["range"] else _OF_VERSION) + found[1], text)
     return text.translate(_QUOTES)
 
 
@@ -121,6 +128,9 @@ def _plan(text: str, config: bool, look: Lookup) -> Plan:
     after_slash = False
     stem: list[str] = []  # `versions apart mean 1.2, max 3`: of these too
     heading: list[str] = []  # `lag: mean=1.2 max=3` is about the lag
+    opened = 0  # readings before the parts of a number in brackets
+    total = _TOTALS.search(text)
+    totals = total.end() if total else 0  # `totals after 3: sampled=96`: whatever each line adds, these are running totals
     apart = _apart(tokens)  # `evaluation: sampled 400` is no part of training's numbers
     if apart:
         plain = look
@@ -144,10 +154,17 @@ def _plan(text: str, config: bool, look: Lookup) -> Plan:
             if kind == "clock" and not fresh:
                 before = []
                 continue
-            if token[0].strip() in {"{", "["} and before:
+            if token[0].strip() in {"{", "[", "("} and before:
                 heading = before
-            elif token[0].strip() in {"|", ";", "}", "]"}:
+            elif token[0].strip() in {"|", ";", "}", "]", ")"}:
                 heading = []
+            if token[0] == "(" and tokens[at - 1].lastgroup == "number" and out and out[-1][1].term in _SINKS:
+                opened = len(out)  # `removed 41 (flat 40, aborted 1)`: parts of the 41
+            elif token[0] == ")" and opened:
+                parts = sum(one.lastgroup == "number" for one in tokens[last_open(tokens, at) : at])
+                if sum(key.term in _SINKS for _, key, _ in out[opened:]) < parts:
+                    out[opened:] = [item for item in out[opened:] if item[1].term not in _SINKS]
+                opened = 0
             before, fresh, seen_separator, segment_opens_with_number = [], True, False, False
         elif kind in {"number", "percent"}:
             index = starts.get(token.start("number"))
@@ -174,14 +191,53 @@ def _plan(text: str, config: bool, look: Lookup) -> Plan:
             if len(before) == 1 and before[0].lower() in _STATISTICS:
                 full = [*(heading or stem), *before]
             stem = full[:-1] if len(full) > 1 and full[-1].lower() in _STATISTICS else []
-            if not after and len(heading) == 1:
+            if not after and len(heading) == 1 and heading[0].lower() in _words()[0]:
                 after, closed = [*heading], True  # `groups: used 18`: of these
             key = _key(full, after, closed, seen_separator, segment_opens_with_number, config, look)
+            if key is not None and after and _counts_others(tokens, at, key):
+                key = _longest(after, "", config, look, from_left=True)
+            spelled = text[token.start("number") - 1 : token.start("number")]
+            if spelled in {_OF_VERSION, _OLDEST}:
+                key = _of_version(key, full, spelled, config, look)
+            if key is not None and totals and token.start() >= totals and key.cumulative == "detect" and _kind(key) == "counter":
+                key = replace(key, cumulative="yes")
             if key is not None:
                 out.append((index, key, 0.01 if token["percent"] and key.term in _SHARES else 1.0))
             before, seen_separator, fresh = [], False, False
         after_slash = False
     return tuple(out)
+
+
+def last_open(tokens: list[re.Match[str]], at: int) -> int:
+    """Index of the bracket that the one at `at` closes."""
+    return max(i for i in range(at) if tokens[i][0] == "(")
+
+
+@cache
+def _words() -> tuple[frozenset[str], frozenset[str]]:
+    """What a ledger counts, and what a run has many of that none counts."""
+    rules = load_aliases().rules
+    return frozenset(rules.nouns), frozenset(rules.others)
+
+
+def _counts_others(tokens: list[re.Match[str]], at: int, key: Key) -> bool:
+    """Whether the number is of something else than its name says: `pool ready: 8 workers`."""
+    if (
+        at + 1 >= len(tokens)
+        or tokens[at + 1][0].lower() not in _words()[1]
+        or not (_kind(key) in {"counter", "level"} or key.term in _ROOM)
+    ):
+        return False
+    return at + 2 >= len(tokens) or tokens[at + 2].lastgroup not in {"number", "percent", "sep"}
+
+
+def _of_version(key: Key | None, before: list[str], spelled: str, config: bool, look: Lookup) -> Key | None:
+    """What a number spelled as a version tells: `trained with v7` is no count of what was trained."""
+    if key is None or _kind(key) not in {"version", "axis", "setting"}:
+        key = look(" ".join([*before[-4:], "version"]), "", config) if before else None
+    if key is not None and spelled == _OLDEST and key.term == "sample_version":
+        return replace(key, term="oldest_version")
+    return key
 
 
 def _apart(tokens: list[re.Match[str]]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -22,7 +23,9 @@ _PAIR = re.compile(
     r"([A-Za-z_][\w./@\-]*)['\"]?\s*[=:]\s*['\"]?(?:(?:np\.|numpy\.|torch\.)?[a-z]+\d*\(\[?)?\s*([-+]?(?:0[xX][\da-fA-F]+|\d{1,3}(?:,\d{3})+(?![\d,])(?:\.\d+)?|\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf|NaN))(?![\w.]*\w)"
 )
 _FIGURES = b"0123456789"
-_CELLS = re.compile(r"\s*[|│┃,\t]\s*|\s{2,}")
+_GAPS = re.compile(r"\s{2,}")
+_CLOCKS = re.compile(r"time|timestamp|date|clock|ts|when|wall.?clock|wall.?time")
+_NOTHING = frozenset(("", "-", "--", "n/a", "na", "none", "null"))
 
 
 class FormatReader:
@@ -53,6 +56,8 @@ class FormatReader:
         self.caution = self._cautious(self._mapped)
         self._marks = LineMarks(self.caution)
         self.header: list[Key | None] | None = None
+        self._headers: tuple[tuple[list[Key | None], Callable[[str], list[str]]], ...] = ()
+        self._first_cell = ""
 
     def _cautious(self, mapped: bool) -> Caution:
         """What must be known before lines of one shape may be read alike."""
@@ -119,9 +124,11 @@ class FormatReader:
             return []
         line = prepared(text)
         first = line.lstrip()[:1]
-        if first in {"|", "│", "┃"}:
-            line = boxed(line)
-        elif (rows := self._table(line)) is not None:
+        barred = first in {"|", "│", "┃"}
+        pairs = boxed(line) if barred else line
+        if barred and pairs != line:
+            line = pairs
+        elif (rows := self._table(line.strip(" |│┃") if barred else line)) is not None:
             return rows
         figures = numbers(line)
         shape = "\0".join(NUMBER.split(line)).translate(NO_DIGITS)  # where the numbers stand is part of it
@@ -148,26 +155,49 @@ class FormatReader:
         return out
 
     def _table(self, line: str) -> list[tuple[Key, float]] | None:
-        """Rows under a header of names (CSV or columns): None when the line is neither header nor row."""
+        """Rows under a header of names (CSV, bars or columns): None when the line is neither header nor row."""
         if self.header is None and any(c in line for c in "0123456789:="):
             return None
-        cells = [cell for cell in _CELLS.split(line.strip()) if cell]
-        if len(cells) < 3 and self.header is None:
-            cells = line.split()
-        figures = [NUMBER.fullmatch(cell) for cell in cells]
-        if not any(figures) and 3 <= len(cells) <= 60 and ":" not in line and "=" not in line:
+        if not any(c in line for c in _FIGURES.decode()):
+            self._heads(line)
+            return None
+        for header, cut in self._headers:
+            cells = cut(line)
+            if len(cells) == len(header) - 1 and _CLOCKS.fullmatch(self._first_cell):
+                header = header[1:]  # noqa: PLW2901 - the time was taken off with the line's dress
+            if len(cells) == len(header) and sum(NUMBER.fullmatch(cell) is not None for cell in cells) >= 2 and _all_told(header, cells):
+                known = zip(header, cells, strict=True)
+                return [(key, number(cell)) for key, cell in known if key is not None and NUMBER.fullmatch(cell)]
+        return None
+
+    def _heads(self, line: str) -> None:
+        """Take a line of names as a header, cut as its rows may be cut: which way is right is seen from the rows."""
+        if ":" in line or "=" in line:
+            return
+        kind = next((c for c in "|│┃,\t" if c in line), "")
+        found: list[tuple[list[Key | None], Callable[[str], list[str]]]] = []
+        for cut in _cuts(kind):
+            cells = cut(line)
+            if not 3 <= len(cells) <= 60 or any(len(cells) == len(header) for header, _ in found):
+                continue
             keys = [self._keys.look(cell, "", False) if len(cell) < 40 else None for cell in cells]
             if sum(key is not None for key in keys) >= max(2, len(cells) // 3):
-                self.header = keys
-            return None
-        header = self.header
-        if header is None or not all(figures):
-            return None
-        if len(cells) != len(header):
-            cells = line.split()
-            if len(cells) != len(header) or not all(NUMBER.fullmatch(cell) for cell in cells):
-                return None
-        return [(key, number(cell)) for key, cell in zip(header, cells, strict=True) if key is not None]
+                found.append((keys, cut))
+                self._first_cell = cells[0].lower()
+        if found:
+            self._headers, self.header = tuple(found), found[0][0]
+
+
+def _cuts(kind: str) -> tuple[Callable[[str], list[str]], ...]:
+    """The ways in which a table's lines may be cut into cells; bars and commas are certain, spaces are not."""
+    if kind:
+        return (lambda line: [cell.strip() for cell in line.strip(" |│┃" if kind in "|│┃" else " ").split(kind)],)
+    return (lambda line: [cell for cell in _GAPS.split(line.strip()) if cell], str.split)
+
+
+def _all_told(header: Sequence[Key | None], cells: list[str]) -> bool:
+    """Whether each cell under a known name is a number, or says that there is none."""
+    return all(key is None or NUMBER.fullmatch(cell) or cell.lower() in _NOTHING for key, cell in zip(header, cells, strict=True))
 
 
 class _Line:

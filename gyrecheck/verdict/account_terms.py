@@ -78,6 +78,13 @@ def fills_a_store(sampled: Flow, left: Flow) -> bool:
     return all(v == top or abs((sampled.at(o) or 0.0) - v) <= 0.05 * max(v, 1.0) for o, v in zip(left.orders, left.values, strict=True))
 
 
+def closes(sampled: Flow, done: Flow, left: Flow) -> bool:
+    """Whether what is done and what is left make up what was sampled, nearly everywhere."""
+    known = [(s, done.at(o), left.at(o)) for o, s in zip(sampled.orders, sampled.values, strict=True)]
+    told = [(s, d, level) for s, d, level in known if d is not None and level is not None]
+    return len(told) >= 4 and sum(abs(s - d - level) <= 1e-6 * max(s, 1.0) for s, d, level in told) >= 0.8 * len(told)
+
+
 def step_axis(snapshot: Snapshot) -> Flow | None:
     """The step axis as a flow, for replay logs whose first number is the count of environment steps."""
     axes = [s for s in snapshot.of("step") if s.rises >= 1]

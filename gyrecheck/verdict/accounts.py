@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from gyrecheck.model.events import Unit
 from gyrecheck.model.snapshot import Series, Snapshot
-from gyrecheck.verdict.account_terms import fills_a_store, flow_of, group_members, once, sinks, step_axis
+from gyrecheck.verdict.account_terms import closes, fills_a_store, flow_of, group_members, once, sinks, step_axis
 from gyrecheck.verdict.flows import Flow, build_flows
 
 LEVELS = frozenset(("left", "in_flight"))
@@ -130,6 +130,8 @@ def _account(unit: Unit, stream: str, flows: list[Flow], snapshot: Snapshot, not
         sampled, stand_in = done, f"`{done.name}` counts what was finished either way"
     if taken is None and sampled is not None and (in_flight or drops) and (done := flow_of(flows, "done")):
         taken, stand_in = done, f"`{done.name}` counts what was finished"
+    if taken is None and sampled is not None and left is not None and (done := flow_of(flows, "done")) and closes(sampled, done, left):
+        taken, stand_in = done, f"`{done.name}` counts what was handed on: with what is left it makes up what came in"
     if (
         sampled is None
         and taken is None

@@ -71,6 +71,13 @@ def _interval(run: View, steps: _Steps, docket: Docket) -> None:
         meant = 1.0 / declared.last
     if measured <= off * meant and meant <= off * measured:
         return
+    copies = run.setting("env_copies")
+    if copies is not None and declared.key.unit is not Unit.STEP and "step" not in declared.name.lower():
+        calls = meant * copies.last
+        if measured <= off * calls and calls <= off * measured:
+            what = f"one update in {measured:.3g} sampled steps, as `{declared.name}` {count(declared.last)} says of calls of {count(copies.last)} environments"
+            docket.add("GYR509", State.HOLDS, what, quantity=updates.name, value=updates.last)
+            return
     docket.add(
         "GYR509",
         State.BROKEN,

@@ -100,11 +100,18 @@ def _broken(snapshot: Snapshot, found: Balance, at: int, docket: Docket) -> None
     unit = account.unit.value
     k = overstated(account.sampled, account.taken, docket.rules.thresholds.overstate) if r < 0 and account.taken is not None else None
     if k is not None and account.taken is not None:
+        passes = next((s for s in snapshot.of("declared_reuse") if s.low == s.high and s.last > 1), None)
+        if passes is not None and abs(k - passes.last) <= 0.05 * k:
+            what = f"`{account.taken.name}` counts each of the {count(k)} passes that `{passes.name}` declares"
+            docket.add("GYR518", State.HOLDS, what, quantity=account.taken.name, value=account.taken.last)
+            return
         what = (
             f"`{account.taken.name}` is {count(k)} times `{account.sampled.name}` on every line "
             f"({count(account.taken.last)} of {count(account.sampled.last)}): it counts each epoch, minibatch or rank, "
             f"not each {unit} once"
         )
+        if passes is not None:
+            what += f"; `{passes.name}` says {count(passes.last)}"
         docket.add(
             "GYR518",
             State.BROKEN,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from gyrecheck.model.events import Unit
@@ -126,6 +126,9 @@ def build_flows(series: Iterable[Series], terms: frozenset[str], levels: frozens
     flows = []
     for members in by_key.values():
         key = members[0].key
+        if key.term not in levels and (twice := _told_twice(members, growth)):
+            flows.append(twice)
+            continue
         if key.term in levels:
             cumulative, why = True, "a level"
         elif key.cumulative != "detect":
@@ -135,6 +138,26 @@ def build_flows(series: Iterable[Series], terms: frozenset[str], levels: frozens
             cumulative, why = decide(members, groups, [growth[id(one)] for one in members])
         flows.append(_flow(members, cumulative=cumulative, why=why, level=key.term in levels))
     return tuple(flows)
+
+
+def _told_twice(members: list[Series], growth: dict[int, int]) -> Flow | None:
+    """One quantity told both as what each line adds and as a running total, on different lines: only the totals count.
+
+    Where the two do not agree they are of different things, each counted in its own way.
+    """
+    totals = [one for one in members if one.key.cumulative == "yes" or growth.get(id(one)) == 1]
+    steps = [one for one in members if one.count > 1 and one not in totals]
+    if not totals or not steps or len(totals) + len(steps) < len(members):
+        return None
+    if not any(growth.get(id(one)) == -1 or one.key.cumulative == "no" or one.high <= one.total / 3 for one in steps):
+        return None
+    whole = _flow(totals, cumulative=True, why="a running total; what each line adds is told elsewhere", level=False)
+    parts = _flow(steps, cumulative=False, why="per step", level=False)
+    if abs(whole.last - parts.last) <= max(one.high for one in steps) + 1e-6 * abs(whole.last):
+        return whole
+    orders = sorted({*whole.orders, *parts.orders})
+    values = [a + b for a, b in zip(whole.after(orders), parts.after(orders), strict=True)]
+    return replace(whole, orders=orders, values=values, series=(*whole.series, *parts.series), exact=whole.exact and parts.exact)
 
 
 def _flow(members: list[Series], *, cumulative: bool, why: str, level: bool) -> Flow:

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from gyrecheck.model.finding import Severity, State
 from gyrecheck.model.snapshot import Series
+from gyrecheck.verdict.ratio import jump
 from gyrecheck.verdict.ruling import Because, Docket, count
 from gyrecheck.verdict.view import View, quarters
 
@@ -30,26 +31,36 @@ def _jumps(run: View, docket: Docket) -> bool:
     t = docket.rules.thresholds
     for series in run.series("logp_gap", "mismatch_kl", least=t.gap_readings):
         far = [abs(v) for v in series.values]
-        for at in range(2, len(far) - 3):
-            base = max(far[:at])
-            if far[at] >= t.gap_jump * base > 0 and min(far[at:]) >= t.gap_jump / 2 * base and far[at] >= t.gap_large / 2:
-                place = series.place(at)
-                restart = next((m for m in run.restarts if series.orders[at - 1] < m.order <= series.orders[at]), None)
-                docket.add(
-                    _CODE,
-                    State.BROKEN,
-                    f"`{series.name}` jumps from {count(series.values[at - 1])} to {count(series.values[at])} at line {place.line}"
-                    f"{', after the restart,' if restart else ''} and stays: from there on the two sides do not compute the same policy",
-                    quantity=series.name,
-                    value=series.values[at],
-                    first=place,
-                    because=[Because(series.place(at - 1), "before"), Because(place, "after")]
-                    + ([Because(restart.place, "restart")] if restart else []),
-                    hint="see what changed there: a weight load that was lost, another precision, other sampling settings",
-                    at_most=None if far[at] >= t.gap_large else Severity.WARNING,
-                )
-                return True
+        at = jump(far, t)
+        if at is None:
+            continue
+        place = series.place(at)
+        restart = next((m for m in run.restarts if series.orders[at - 1] < m.order <= series.orders[at]), None)
+        rate = _first_learning(run, series, at)
+        docket.add(
+            _CODE,
+            State.BROKEN,
+            f"`{series.name}` jumps from {count(series.values[at - 1])} to {count(series.values[at])} at line {place.line}"
+            f"{', after the restart,' if restart else ''} and stays{rate}: from there on the two sides do not compute the same policy",
+            quantity=series.name,
+            value=series.values[at],
+            first=place,
+            because=[Because(series.place(at - 1), "before"), Because(place, "after")]
+            + ([Because(restart.place, "restart")] if restart else []),
+            hint="see what changed there: a weight load that was lost, another precision, other sampling settings",
+            at_most=None if far[at] >= t.gap_large else Severity.WARNING,
+        )
+        return True
     return False
+
+
+def _first_learning(run: View, series: Series, at: int) -> str:
+    """That the gap was small only while the learning rate was 0, in words: weights that never arrive show from the first real step on."""
+    for lr in run.series("lr", least=4):
+        before, now = lr.index(series.orders[at - 1]), lr.index(series.orders[at])
+        if 0 <= before < now and all(v == 0 for v in lr.values[: before + 1]) and lr.values[now] > 0:
+            return f", with the first `{lr.name}` above 0: while nothing was learned the weights of the start were the right ones"
+    return ""
 
 
 def _large(run: View, docket: Docket) -> bool:

@@ -21,7 +21,8 @@ def as_meant(snapshot: Snapshot) -> Snapshot:
     told_once = {(s.path, s.lines[0]) for s in snapshot.series if s.count == 1 and kinds[s.key.term] == "setting"}
     series = _flat_is_dropped(tuple(_meant(s, told_once) for s in snapshot.series))
     if not any(s.key.term in {"age", "age_max"} for s in series):
-        series += _ages(series)
+        series += _ages(series, ("sample_version", "loaded"), "age", ("trainer_version", "policy_version"))
+    series += _ages(series, ("oldest_version",), "age_max", ("trainer_version",))
     changed = len(series) != len(snapshot.series) or any(a is not b for a, b in zip(series, snapshot.series, strict=False))
     return replace(snapshot, series=series) if changed else snapshot
 
@@ -61,11 +62,11 @@ def _flat_is_dropped(series: tuple[Series, ...]) -> tuple[Series, ...]:
     return tuple(meant(one) for one in series)
 
 
-def _ages(series: tuple[Series, ...]) -> tuple[Series, ...]:
-    sides = ("sample_version", "loaded")
-    data = next((s for term in sides for s in series if s.key.term == term and s.count > 1), None)
+def _ages(series: tuple[Series, ...], sides: tuple[str, ...], term: str, trainers: tuple[str, ...]) -> tuple[Series, ...]:
+    """The age that two versions on one line make, whatever age the log tells itself: a counter of ages may miss a part of the way."""
+    data = next((s for side in sides for s in series if s.key.term == side and s.count > 1), None)
     own = [s for s in series if data and s is not data and (s.path, s.pid) == (data.path, data.pid)]
-    trainer = next((s for term in ("trainer_version", "policy_version") for s in own if s.key.term == term), None)
+    trainer = next((s for side in trainers for s in own if s.key.term == side), None)
     if data is None or trainer is None:
         return ()
     where = {order: at for at, order in enumerate(trainer.orders)}
@@ -80,7 +81,7 @@ def _ages(series: tuple[Series, ...]) -> tuple[Series, ...]:
     totals = array("d")
     for value in values:
         totals.append((totals[-1] if totals else 0.0) + value)
-    key = Key(f"{trainer.name} - {data.name}", "age", sure=False)
+    key = Key(f"{trainer.name} - {data.name}", term, sure=False)
     return (
         Series(
             key, data.path, data.pid, "training", len(values), totals[-1], values[0], values[-1], min(values), max(values),

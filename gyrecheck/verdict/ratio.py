@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from gyrecheck.model.finding import Severity, State
 from gyrecheck.model.snapshot import Series
+from gyrecheck.rulebook.thresholds import Thresholds
 from gyrecheck.verdict.ruling import Because, Docket, count
 from gyrecheck.verdict.view import View, lifetimes
 
@@ -83,6 +84,7 @@ def _saw_tooth(run: View, docket: Docket) -> bool:
             and series.key.term in {"logp_gap", "mismatch_kl"}
             and len(climbs) == 1
             and max(b - a for a, b in pairwise(far)) <= 0.5 * (climbs[-1][4] - climbs[-1][3])  # a jump is no climb
+            and jump(far, t) is None
         ):
             low, high, _, start, end, _ = climbs[0]
             what = (
@@ -102,6 +104,15 @@ def _saw_tooth(run: View, docket: Docket) -> bool:
             )
             return True
     return False
+
+
+def jump(far: list[float], t: Thresholds) -> int | None:
+    """Where a distance rises at once to many times all before it, and stays."""
+    for at in range(2, len(far) - 3):
+        base = max(far[:at])
+        if far[at] >= t.gap_jump * base > 0 and min(far[at:]) >= t.gap_jump / 2 * base and far[at] >= t.gap_large / 2:
+            return at
+    return None
 
 
 def _climb(series: Series, factor: float) -> float:

@@ -6,7 +6,9 @@ Each answer is read from the residuals and the terms' last moves alone; nothing 
 from __future__ import annotations
 
 from itertools import pairwise
+from math import gcd
 
+from gyrecheck.model.events import Unit
 from gyrecheck.model.snapshot import Snapshot
 from gyrecheck.verdict.balance import Balance
 from gyrecheck.verdict.flows import last_move
@@ -34,9 +36,25 @@ def stopped(found: Balance, last_good: int) -> bool:
 
 
 def over_capacity(snapshot: Snapshot, found: Balance) -> bool:
-    """Whether more is missing than the buffer can hold."""
-    capacity = [s.last for s in snapshot.of("capacity")]
-    return bool(capacity) and found.residual > max(capacity) * 1.0001 and found.account.mode == "queue"
+    """Whether more is missing than the buffer can hold; a queue that could not hold what is taken at once counts batches."""
+    capacity = max((s for s in snapshot.of("capacity")), key=lambda s: s.last, default=None)
+    if capacity is None or found.account.mode != "queue":
+        return False
+    batch = taken_at_once(found)
+    if capacity.key.unit is not Unit.BATCH and (capacity.key.unit is found.account.unit or batch <= capacity.last):
+        return found.residual > capacity.last * 1.0001
+    rises = sum(b > a for (_, a), (_, b) in pairwise(found.rows))
+    sampled = found.account.sampled
+    step = max((b - a for a, b in pairwise(sampled.values)), default=0.0) if sampled is not None else 0.0
+    return batch > 0 and rises >= 0.8 * (len(found.rows) - 1) and found.residual > 2 * capacity.last * batch + step
+
+
+def taken_at_once(found: Balance) -> float:
+    """The largest number of which all that was taken is a multiple: no batch is larger; 0 where it is not told in whole numbers."""
+    taken = found.account.taken
+    if taken is None or any(v != int(v) for v in taken.values):
+        return 0.0
+    return float(gcd(*(int(v) for v in taken.values)))
 
 
 def adds_up(residuals: list[float]) -> bool:

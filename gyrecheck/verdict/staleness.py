@@ -6,13 +6,20 @@ is still used). Where no age is logged it is computed from versions that stand o
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
-from gyrecheck.model.finding import State
+from gyrecheck.model.finding import Severity, State
 from gyrecheck.model.snapshot import Place, Series
 from gyrecheck.rulebook.age_units import load_age_units
 from gyrecheck.verdict.ruling import Because, Docket, count
 from gyrecheck.verdict.view import View, quarters
+
+_FIRST = re.compile(r"(?i)(?<![a-z])(first|head|oldest|begun|began|beginning|start(ed)?)(?![a-z])")
+_LAST = re.compile(r"(?i)(?<![a-z])(last|tail|newest|final|finished|completed|ended)(?![a-z])")
+_COUNTED_FROM = re.compile(
+    r"(?i)(?<![a-z])(first|head|oldest|last|tail|newest|final)\W+(?:\w+\W+)?(?:token|segment|turn|chunk|fragment)s?\b"
+)
 
 
 def judge_staleness(run: View, docket: Docket) -> None:
@@ -20,7 +27,7 @@ def judge_staleness(run: View, docket: Docket) -> None:
     ages = _of_unit(run, run.series("age", "age_max"), docket)
     impossible = _negative(run, ages, docket)
     broken = impossible or _over_age(run, ages, docket)
-    growing = _growing(run, docket)
+    growing = _left_behind(run, ages, docket) or _growing(run, docket)
     if not broken and not growing:
         _within(run, ages, docket)
 
@@ -127,15 +134,23 @@ def _over_age(run: View, ages: tuple[Series, ...], docket: Docket) -> bool:
     bound, said, name = limit
     strict = _strict(run)
     stale = {order for s in run.series("dropped_stale") for order, v in zip(s.orders, s.values, strict=True) if v > 0}
+    found: list[tuple[Series, list[int], bool]] = []
+    other = {_end_of(s.name) for s in ages} - {""}
+    told = _COUNTED_FROM.search(said.text) if said else None
+    meant = _end_of(told[1]) if told else ""
     for series in ages:
-        mean = series.key.term == "age"
+        mean, end = series.key.term == "age", _end_of(series.name)
+        if end and meant and end != meant:
+            continue  # the limit is about the other end of a sample
         over = [
             i for i, v in enumerate(series.values)
             if (v >= bound if strict and bound > 0 else v > bound + 1e-9) and (mean or series.orders[i] not in stale)
         ]  # fmt: skip
         over = [i for i in over if series.orders[i] not in stale or run.series("taken")]
-        if not over or _only_dropped(run, series, over):
-            continue
+        if over and not _only_dropped(run, series, over):
+            found.append((series, over, len(other) > 1 and bool(end) and not meant))
+    most = max((len(over) for _, over, _ in found), default=0)
+    for series, over, open_end in [item for item in found if 2 * len(item[1]) >= most][:1]:  # an average hides most of what is too old
         at = over[0]
         restart = next((m for m in reversed(run.restarts) if series.orders[0] < m.order <= series.orders[at]), None)
         because = [Because(series.place(at), f"first of {len(over)} readings over the limit")]
@@ -155,9 +170,16 @@ def _over_age(run: View, ages: tuple[Series, ...], docket: Docket) -> bool:
             first=series.place(at),
             because=because,
             hint="the path that takes these passes the age check by" + (": set the limit again on resume" if restart else ""),
+            at_most=Severity.WARNING if open_end else None,
         )
         return True
     return False
+
+
+def _end_of(text: str) -> str:
+    """Whether an age, or a limit's line, is about the `first` or the `last` token or version of a sample; empty when it does not say."""
+    first, last = _FIRST.search(text), _LAST.search(text)
+    return "" if bool(first) == bool(last) else "first" if first else "last"
 
 
 def _only_dropped(run: View, series: Series, over: list[int]) -> bool:
@@ -165,6 +187,44 @@ def _only_dropped(run: View, series: Series, over: list[int]) -> bool:
     taken = {order for s in run.series("taken", "update") for order, v in zip(s.orders, s.values, strict=True) if v > 0}
     drops = {order for s in run.series("dropped_stale", "dropped") for order, v in zip(s.orders, s.values, strict=True) if v > 0}
     return all(series.orders[i] in drops and series.orders[i] not in taken for i in over)
+
+
+def _left_behind(run: View, ages: tuple[Series, ...], docket: Docket) -> bool:
+    """The age grows one for one with the trainer's version: what samples still acts with one old version."""
+    t, limit = docket.rules.thresholds, _limit(run, docket)
+    versions = run.series("trainer_version", "policy_version", "published", least=t.behind_readings)
+    for series in sorted(ages, key=lambda s: s.key.term != "age_max"):
+        for version in versions:
+            where = {order: at for at, order in enumerate(version.orders)}
+            pairs = [(at, series.values[at], version.values[where[o]]) for at, o in enumerate(series.orders) if o in where]
+            start = max((i for i in range(1, len(pairs)) if pairs[i][1] < pairs[i - 1][1]), default=0)
+            tail = pairs[start:]
+            if version.path != series.path or len(tail) < t.behind_readings or (limit is not None and series.high <= limit[0]):
+                continue
+            (at, age, low), (_, oldest, high) = tail[0], tail[-1]
+            held = [made - old for _, old, made in tail]
+            before = max((old for _, old, _ in pairs[:start]), default=0.0)
+            grown = high - low
+            if (
+                grown < t.behind_readings
+                or oldest - age < 0.9 * grown
+                or max(held) - min(held) > max(2.0, 0.1 * grown)
+                or grown < 3 * before
+            ):
+                continue
+            docket.add(
+                "GYR406",
+                State.BROKEN,
+                f"`{series.name}` grows one for one with `{version.name}`, to {count(oldest)} at version {count(high)}: all that is trained "
+                f"still comes from version {count(round(held[-1]))} or so, no newer weights reach sampling",
+                quantity=series.name,
+                value=oldest,
+                first=series.place(at),
+                because=[Because(series.place(at), "from here on"), Because(series.last_place, series.name)],
+                hint="let the sampler load the newest version between rollouts; check that the load reaches the module that acts",
+            )
+            return True
+    return False
 
 
 def _growing(run: View, docket: Docket) -> bool:
