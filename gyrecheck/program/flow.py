@@ -1,7 +1,7 @@
 """Where the result of a call goes inside one function: forward through bindings, calls and returns, in evaluation order.
 
-Two passes over the function's records, so that what a loop carries to its next turn is seen. A name that is bound anew outside any
-branch no longer holds the value; inside a branch it may, so it still does.
+A pass over the function's records and another over those in loops, so that what a loop carries to its next turn is seen. A name that
+is bound anew outside any branch no longer holds the value; inside a branch it may, so it still does.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from gyrecheck.model.facts import Atom, Atoms, Bind, Call, Exit, Function
 
 _FILLS = frozenset({"append", "extend", "add", "insert", "appendleft", "update", "setdefault"})
+_LOOPS = frozenset({"for", "while", "comp"})
 _BRANCHES = frozenset({"then", "else", "except", "case", "tryelse"})
 
 
@@ -75,8 +76,10 @@ class _Pass:
         self.records = sorted(records, key=lambda r: r[0])
 
     def run(self) -> Reached:
-        for _ in range(2):
+        for again in (False, True):
             for _, at, record in self.records:
+                if again and not self._repeated(record.block):
+                    continue
                 if isinstance(record, Call):
                     self._call(at, record)
                 elif isinstance(record, Bind):
@@ -84,6 +87,12 @@ class _Pass:
                 elif record.kind in {"return", "yield"} and any(self._holds(i) for i in record.items) and record.line not in self.returned:
                     self.returned.append(record.line)
         return Reached(frozenset(self.calls), frozenset(self.ever), tuple(self.returned), frozenset(self.taken), tuple(self.kept.values()))
+
+    def _repeated(self, block: int) -> bool:
+        """Within a loop: what stands before one is not done again on its next turn."""
+        while block >= 0 and self.fact.blocks[block].kind not in _LOOPS:
+            block = self.fact.blocks[block].parent
+        return block >= 0
 
     def _holds(self, atoms: Atoms) -> bool:
         for atom in atoms:

@@ -15,9 +15,9 @@ def carried_into_reward(program: Program, number: int, at: int, limit: str) -> b
     step = [b for b in fact.binds if b.value == (at,)]
     names = {b.target for b in step if b.form.partition("/")[0] == "1"}
     flags = [b for b in step if b.target == limit]
-    flow = reach(fact, binds=flags)
+    flow = reach(fact, binds=flags, cut=lambda c: c == at)  # the next step does not carry it on
     return any(
-        bind.order > flags[0].order and _is_reward(program, bind, names) and _of_value(program, fact, bind) and _on_limit(program, fact, bind, flow)
+        bind.order > flags[0].order and _is_reward(program, bind, names) and _of_value(program, fact, bind, at) and _on_limit(program, fact, bind, flow, at)
         for bind in fact.binds
     )  # fmt: skip
 
@@ -26,24 +26,22 @@ def _is_reward(program: Program, bind: Bind, names: set[str]) -> bool:
     """The step's own reward, a column of rewards, or one element of either."""
     if bind.form not in {"=", "+="}:
         return False
-    root = bind.target.partition("[")[0]
-    leaf = root.rpartition(".")[2]
-    key = bind.target.rpartition("[")[2].rstrip("]")
-    return root in names or "reward" in {program.words.field(leaf), program.words.field(key)}
+    parts = bind.target.replace("]", "").split("[")
+    return parts[0] in names or any(program.words.field(part.rpartition(".")[2]) == "reward" for part in parts)
 
 
-def _of_value(program: Program, fact: Function, bind: Bind) -> bool:
+def _of_value(program: Program, fact: Function, bind: Bind, step: int) -> bool:
     """What is added holds a value estimate, or is made of a final observation; a mere sum or cast of the reward is none."""
     return any(
         program.words.has("value_names", path)
         or program.words.has("final_observation", path)
         or program.words.field(path.rpartition(".")[2].partition("[")[0]) == "value"
         for atom in bind.value
-        for path in _named(fact, atom, bind.order)
+        for path in _named(fact, atom, bind.order, step)
     )
 
 
-def _on_limit(program: Program, fact: Function, bind: Bind, flow: Reached) -> bool:
+def _on_limit(program: Program, fact: Function, bind: Bind, flow: Reached, step: int) -> bool:
     """The time-limit flag or the final observation is a factor of what is added, or decides whether and for whom it is."""
     atoms: list[Atom] = [*bind.value]
     block = bind.block
@@ -51,13 +49,15 @@ def _on_limit(program: Program, fact: Function, bind: Bind, flow: Reached) -> bo
         atoms += fact.blocks[block].detail
         block = fact.blocks[block].parent
     return flow.any(tuple(atoms)) or any(
-        flow.any((path,)) or program.words.has("final_observation", path) for atom in atoms for path in _named(fact, atom, bind.order)
+        flow.any((path,)) or program.words.has("final_observation", path) for atom in atoms for path in _named(fact, atom, bind.order, step)
     )
 
 
-def _named(fact: Function, atom: Atom, order: int, depth: int = 3) -> Iterator[str]:
-    """Every name that goes into an atom, through calls and a few bindings."""
+def _named(fact: Function, atom: Atom, order: int, step: int, depth: int = 3) -> Iterator[str]:
+    """Every name that goes into an atom, through calls and a few bindings, not through the step itself."""
     if isinstance(atom, int):
+        if atom == step:
+            return
         call = fact.calls[atom]
         yield call.name
         head = call.name.rpartition(".")[0]
@@ -67,9 +67,9 @@ def _named(fact: Function, atom: Atom, order: int, depth: int = 3) -> Iterator[s
             *(a for arg in call.args for a in arg),
             *(a for _, v in call.keywords for a in v),
         ):
-            yield from _named(fact, inner, order, depth)
+            yield from _named(fact, inner, order, step, depth)
     elif not atom.startswith(("=", "<")):
         yield atom
         made = [b for b in fact.binds if b.target == atom and b.order < order and b.form != "+="] if depth else []
         for inner in made[-1].value if made else ():
-            yield from _named(fact, inner, made[-1].order, depth - 1)
+            yield from _named(fact, inner, made[-1].order, step, depth - 1)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from gyrecheck.model.facts import Function
 from gyrecheck.program.program import ACTING, Program
-
-_SPAWNS = frozenset({"create_task", "ensure_future", "run_coroutine_threadsafe", "start_soon"})
+from gyrecheck.verdict.shapes.apart import running_apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +23,7 @@ class Unread:
 
 def unread_logprobs(program: Program) -> Iterator[Unread]:
     """One for each display of a record, in a function that samples and hands over, whose log-prob is read nowhere else."""
-    apart = _apart(program)
+    apart = running_apart(program)
     stores = program.words["stores"]
     for number in program.doing(*ACTING, "carrier.write", "buffer.put"):
         fact = program.functions[number].fact
@@ -56,22 +55,3 @@ def _reads(fact: Function, key: str) -> bool:
     if any(mentions(a) for b in fact.binds for a in b.value) or any(mentions(a) for b in fact.blocks for a in b.detail):
         return True
     return any(mentions(a) for e in fact.exits for item_ in e.items for a in item_)
-
-
-def _apart(program: Program) -> set[int]:
-    """Everything that runs in a thread, process or task that goes on by itself: one with a loop of its own."""
-    open_: list[int] = []
-    for number in sorted({*program.doing("thread.start", hints=True), *program.calling(_SPAWNS)}):
-        fact = program.functions[number].fact
-        starts = {at for at, _ in program.own(number, "thread.start", hints=True)}
-        starts |= {at for at, call in enumerate(fact.calls) if call.name.rpartition(".")[2] in _SPAWNS}
-        begun = {a for at in starts for arg in fact.calls[at].args for a in arg if isinstance(a, int)}
-        open_ += [e.callee for e in program.calls.edges[number] if e.call in begun or (e.call in starts and e.kind == "passed")]
-    open_ = [n for n in open_ if any(b.kind in {"while", "for"} for b in program.functions[n].fact.blocks)]
-    out: set[int] = set()
-    while open_:
-        number = open_.pop()
-        if number not in out:
-            out.add(number)
-            open_ += [e.callee for e in program.calls.edges[number] if e.kind != "name"]
-    return out
