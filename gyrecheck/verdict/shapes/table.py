@@ -41,7 +41,9 @@ from gyrecheck.verdict.shapes.suspect import Suspect
 from gyrecheck.verdict.shapes.swallowed import swallowed
 from gyrecheck.verdict.shapes.target_gradient import target_gradient
 from gyrecheck.verdict.shapes.target_moves import target_moves
+from gyrecheck.verdict.shapes.trained_anchor import trained_anchor
 from gyrecheck.verdict.shapes.training_env import training_env
+from gyrecheck.verdict.shapes.unbounded import unbounded
 from gyrecheck.verdict.shapes.unrelated_flag import unrelated_flag
 from gyrecheck.verdict.shapes.version_apart import version_apart
 from gyrecheck.verdict.shapes.version_per_piece import version_per_piece
@@ -88,4 +90,6 @@ SHAPES: tuple[Shape, ...] = (
     put_again,
     papered_over,
     sampler_log,
+    trained_anchor,
+    unbounded,
 )
