@@ -41,6 +41,10 @@ class Thresholds:
     flat_share: float
     flat_readings: int
     inert_readings: int
+    first_kl: float
+    first_clip: float
+    first_share: float
+    cut_rounds: int
     lr_tail: float
     lr_anew: float
     lr_back: float

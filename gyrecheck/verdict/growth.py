@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from gyrecheck.model.finding import Severity, State
+from gyrecheck.verdict.accounts import Account
 from gyrecheck.verdict.ruling import Docket, count
 from gyrecheck.verdict.view import View
 
@@ -32,8 +33,18 @@ def unbounded(run: View, docket: Docket) -> None:
             first=left.last_place,
             because=[left.first_place],
             hint="bound the buffer, or limit the age",
-            at_most=Severity.NOTE,
+            at_most=Severity.WARNING if _outruns(account) else Severity.NOTE,
         )
+
+
+def _outruns(account: Account) -> bool:
+    """Whether over the later half of a long log a quarter more comes in than is taken, and what lies there is many times what is taken a line."""
+    sampled, taken, left = account.sampled, account.taken, account.left
+    if sampled is None or taken is None or left is None or len(left.orders) < 20 or not sampled.cumulative or not taken.cumulative:
+        return False
+    half, end = left.orders[len(left.orders) // 2], left.orders[-1]
+    made, used = ((flow.at(end) or 0.0) - (flow.at(half) or 0.0) for flow in (sampled, taken))
+    return used > 0 and made >= 1.25 * used and left.last >= 10 * taken.last / len(left.orders)
 
 
 def leaking(run: View, docket: Docket) -> None:

@@ -11,12 +11,15 @@ from gyrecheck.rulebook.ladder import load_ladders
 from gyrecheck.rulebook.thresholds import Thresholds, load_thresholds
 from gyrecheck.verdict.accounts import Account, open_accounts
 from gyrecheck.verdict.balance import Balance
+from gyrecheck.verdict.began_anew import judge_began_anew
 from gyrecheck.verdict.cadence import judge_cadence
 from gyrecheck.verdict.conservation import judge_conservation
 from gyrecheck.verdict.consumption import judge_consumption
 from gyrecheck.verdict.coupling import judge_coupling
 from gyrecheck.verdict.diagnosis import judge_diagnosis
+from gyrecheck.verdict.early_stops import judge_early_stops
 from gyrecheck.verdict.finite import judge_finite
+from gyrecheck.verdict.first_mini import judge_first_mini
 from gyrecheck.verdict.gap import judge_gap
 from gyrecheck.verdict.meant import as_meant
 from gyrecheck.verdict.out_of_range import within_range
@@ -73,6 +76,7 @@ def judge(
     judge_settings(run, docket)
     judge_consumption(run, docket)
     judge_resume(run, docket)
+    judge_began_anew(run, docket)
     judge_repeats(run, docket)
     judge_staleness(run, docket)
     judge_versions(run, docket)
@@ -80,10 +84,12 @@ def judge(
     judge_coupling(run, docket)
     judge_ratio(run, docket)
     judge_gap(run, docket)
+    judge_first_mini(run, docket)
     judge_signal(run, docket)
     judge_unmoved(run, docket)
     judge_finite(run, docket)
     judge_cadence(run, docket)
+    judge_early_stops(run, docket)
     judge_waiting(run, docket)
     judge_standstill(run, docket)
     judge_processes(run, docket)

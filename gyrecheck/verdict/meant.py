@@ -13,6 +13,10 @@ from itertools import pairwise
 from gyrecheck.model.events import Key
 from gyrecheck.model.snapshot import Series, Snapshot
 from gyrecheck.rulebook.log_formats import load_terms
+from gyrecheck.verdict.first_mini import cycles
+
+_CYCLING = frozenset(("step", "minibatch_size", "declared_reuse", "batch_size", "within"))
+"""What may be a position within one update: `epoch 0 minibatch 3`."""
 
 
 def as_meant(snapshot: Snapshot) -> Snapshot:
@@ -32,6 +36,8 @@ def _meant(series: Series, settings: set[tuple[str, int]]) -> Series:
     if key.sure:
         return series
     near = any((series.path, series.lines[0] + way) in settings for way in (0, -1, 1, -2, 2))
+    if key.term in _CYCLING and cycles(series):
+        return replace(series, key=replace(key, term="within"))
     if key.term == "left" and series.count == 1 and near:
         return replace(series, key=replace(key, term="capacity"))
     if key.term == "update" and series.count == 1 and (series.path, series.lines[0]) in settings:

@@ -83,6 +83,7 @@ def judge_settings(run: View, docket: Docket) -> None:
         if small is None or large is None or not _comparable(small, large) or small.last <= 0:
             continue
         agreed |= {small.name: small.last, large.name: large.last}
+        queue = rule.small == "capacity" and "queue" in small.name.lower() and small.key.unit is Unit.SAMPLE
         if small.last < large.last or (rule.equal and small.last == large.last):
             what = rule.text.format(a=small.name, x=count(small.last), b=large.name, y=count(large.last))
             because = [Because(small.first_place, small.name)]
@@ -96,12 +97,14 @@ def judge_settings(run: View, docket: Docket) -> None:
                 value=small.last,
                 first=small.first_place,
                 because=because,
-                hint=rule.hint,
+                hint=rule.hint + (", unless it counts batches" if queue else ""),
+                at_most=Severity.WARNING if queue and rule.large == "batch_size" else None,
             )
     if agreed and len(docket.verdicts) == before:
         docket.add("GYR514", State.HOLDS, "settings agree: " + ", ".join(f"{name} {count(value)}" for name, value in agreed.items()))
     _uneven_groups(run, docket)
     _queue_deeper_than_age(run, docket)
+    _published_rarely(run, docket)
     _before_first_update(run, docket)
 
 
@@ -153,6 +156,24 @@ def _queue_deeper_than_age(run: View, docket: Docket) -> None:
             hint="bound the queue at (limit + 1) batches",
             at_most=Severity.WARNING,
         )
+
+
+def _published_rarely(run: View, docket: Docket) -> None:
+    """Weights that are published less often than the data may be old, both in train steps: the steps to the next publication have no data."""
+    every, limit = run.setting("publish_interval"), run.setting("max_age")
+    if every is None or limit is None or not (limit.key.unit is Unit.STEP or "step" in limit.name.lower()) or every.last - 1 <= limit.last:
+        return
+    docket.add(
+        "GYR514",
+        State.BROKEN,
+        f"weights are published every {count(every.last)} train steps ({every.name}), data may be at most {count(limit.last)} steps old "
+        f"({limit.name}): after {count(limit.last + 1)} steps all data is too old, and the next publication is never reached",
+        quantity=limit.name,
+        value=limit.last,
+        first=limit.first_place,
+        because=[Because(every.first_place, every.name), Because(limit.first_place, limit.name)],
+        hint="publish at least every (limit + 1) steps, or raise the limit",
+    )
 
 
 def _before_first_update(run: View, docket: Docket) -> None:
