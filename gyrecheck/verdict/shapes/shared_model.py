@@ -17,7 +17,7 @@ def shared_model(program: Program, layout: Layout) -> Iterator[Suspect]:
     """Module-level models and containers that both sides use, and models passed to two parts that run at once."""
     sides = {d.function: d.duty for d in layout.duties}
     yield from _globals(program, sides, layout)
-    yield from _threads(program)
+    yield from given_to_both(program)
     yield from _published(program, layout)
 
 
@@ -135,7 +135,7 @@ def _locked(program: Program, number: int) -> bool:
     return any("lock" in n.lower() or "mutex" in n.lower() or "condition" in n.lower() for n in names)
 
 
-def _threads(program: Program) -> Iterator[Suspect]:
+def given_to_both(program: Program) -> Iterator[Suspect]:
     """One model given to two parts that run at once, one of which trains it while the other acts with it."""
     for fn in (program.functions[n] for n in program.doing("thread.start", hints=True)):
         starts = {at for at, _ in program.own(fn.number, "thread.start", hints=True)}

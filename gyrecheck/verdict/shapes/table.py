@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from gyrecheck.program.program import Program
 from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes.act_mode import act_mode
+from gyrecheck.verdict.shapes.acting_on_trained import acting_on_trained
 from gyrecheck.verdict.shapes.after_reset import after_reset
 from gyrecheck.verdict.shapes.crossing import crossing
 from gyrecheck.verdict.shapes.early_stop import early_stop
@@ -70,6 +71,7 @@ SHAPES: tuple[Shape, ...] = (
     target_moves,
     schedule,
     shared_model,
+    acting_on_trained,
     same_object,
     swallowed,
     lost_records,
