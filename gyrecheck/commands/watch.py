@@ -167,7 +167,8 @@ def command(
     from gyrecheck.commands.watch_runs import runs_lines, runs_once, runs_screen
 
     served = "TEXTUAL_DRIVER" in os.environ  # the child of --serve draws into a pipe to the browser
-    lines = plain or bool(look.formats) or not (sys.stdout.isatty() or served) or "-" in targets
+    drawable = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    lines = plain or bool(look.formats) or not (drawable or served) or "-" in targets
     if once or lines:
         refuse_unwatchable(look)
     if serve is not None:

@@ -199,7 +199,8 @@ def balance_rows(judged: Judgement, folder: FolderBalance | None) -> tuple[Balan
     if account.in_flight is not None:
         sinks.append(("in flight", account.in_flight.last))
     found = next((b for b in judged.balances if b.account is account), None)
-    residual = found.residual if found is not None and not found.missing else None
+    nothing_over = found is not None and found.missing == ("dropped",) and not found.residual  # a drop that nobody counted was none
+    residual = found.residual if found is not None and (nothing_over or not found.missing) else None
     return _balance(account.sampled.last if account.sampled else None, sinks, residual)
 
 
