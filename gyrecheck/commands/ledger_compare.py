@@ -12,6 +12,7 @@ from gyrecheck.model.finding import Report, Scalar, State, Table, Verdict
 from gyrecheck.rulebook.thresholds import load_thresholds
 from gyrecheck.stream.open_log import find_logs
 from gyrecheck.verdict.compare import Pair, judge_pair, pair
+from gyrecheck.verdict.compare_cadence import judge_cadences
 from gyrecheck.verdict.ruling import Docket, Rules, count
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def compare_report(request: Request, codes: dict[str, Code], sides: list[tuple[J
             hint="both logs need a step or update count, and at least one of loss, entropy, kl, clip fraction, reward with it",
         )
     docket = Docket(Rules(codes, load_thresholds(), request.topology, request.chosen))
+    judge_cadences(sides[0][0].run, sides[1][0].run, found.cadence, names, docket)
     judge_pair(found, docket)
     verdicts = with_texts(tuple(docket.verdicts), find_logs(request.paths))
     own = [

@@ -159,6 +159,8 @@ class Aliases:
         kind = self._kinds[term]
         if term == "update" and set(words) <= {"step", "steps", "train", "training", "global", "total"} and "train" not in words:
             term, kind = "step", "axis"
+        if term == "max_age" and noun in nouns:
+            unit = nouns[noun]  # `rollouts older than 4 steps`: steps are the limit's unit
         if kind in _UNITLESS or term in {"update", "sample_call", "update_call", "zero_grad"}:
             unit = Unit.CALL if kind == "counter" else unit
             stream = stream if stream in self.rules.qualifiers.apart else ""

@@ -63,6 +63,7 @@ class Thresholds:
     compare_clip: float
     compare_level: float
     compare_share: float
+    compare_rate: float
     compare_reward: float
 
 

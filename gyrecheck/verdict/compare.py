@@ -11,7 +11,10 @@ from dataclasses import dataclass
 
 from gyrecheck.model.finding import Severity, State
 from gyrecheck.model.snapshot import Place, Series
+from gyrecheck.rulebook.thresholds import Thresholds, load_thresholds
+from gyrecheck.verdict.compare_cadence import Cadence, cadence, sampled_in
 from gyrecheck.verdict.compare_levels import SHARES, apart, shares
+from gyrecheck.verdict.flows import Flow
 from gyrecheck.verdict.ruling import Because, Docket, count
 from gyrecheck.verdict.view import View
 
@@ -40,6 +43,7 @@ class Pair:
     high: float
     curves: tuple[Curve, ...]
     names: tuple[str, str]
+    cadence: Cadence
 
 
 def axis_of(run: View) -> tuple[str, Callable[[int], float]] | None:
@@ -59,20 +63,29 @@ def axis_of(run: View) -> tuple[str, Callable[[int], float]] | None:
     return None
 
 
+def _axis(flow: Flow | None) -> tuple[str, Callable[[int], float]] | None:
+    return None if flow is None else (flow.name, lambda order: flow.at(order) or 0.0)
+
+
 def pair(a: View, b: View, names: tuple[str, str]) -> Pair | None:
     """The shared curves; None when the runs share no axis."""
+    pace = cadence(a, b)
     axes = axis_of(a), axis_of(b)
+    if pace.apart(load_thresholds()):  # updates are what differs
+        axes = _axis(sampled_in(a)) or axes[0], _axis(sampled_in(b)) or axes[1]
     if axes[0] is None or axes[1] is None:
         return None
     at_a, at_b = axes[0][1], axes[1][1]
     found: list[tuple[Series, Series, list[tuple[float, float]], list[tuple[float, float]]]] = []
     for term in CURVES:
         for one in a.series(term, least=3):
-            other = next((s for s in b.series(term, least=3) if s.name == one.name), None) or next(iter(b.series(term, least=3)), None)
-            if other is None:
+            same = next((s for s in b.series(term, least=3) if s.name == one.name), None)
+            other = same or next(iter(b.series(term, least=3)), None)
+            if other is None or (same is None and found and found[-1][0].key.term == term):
                 continue
             found.append((one, other, _on(one, at_a), _on(other, at_b)))
-            break
+            if term != "loss":
+                break
     shares_a, shares_b = shares(a, at_a), shares(b, at_b)
     parts = [(term, *shares_a[term], *shares_b[term]) for term in SHARES if term in shares_a and term in shares_b]
     if not found and not parts:
@@ -88,7 +101,7 @@ def pair(a: View, b: View, names: tuple[str, str]) -> Pair | None:
         axis = sorted({x for x, _ in (*pa, *pb) if low <= x <= high})
         if len(axis) >= 3:
             curves.append(Curve(term, name, tuple(axis), tuple(_at(pa, x) for x in axis), tuple(_at(pb, x) for x in axis), one, other))
-    return Pair(axes[0][0], low, high, tuple(curves), names) if curves else None
+    return Pair(axes[0][0], low, high, tuple(curves), names, pace) if curves else None
 
 
 def _on(series: Series, axis: Callable[[int], float]) -> list[tuple[float, float]]:
@@ -112,11 +125,12 @@ def _ends(values: tuple[float, ...]) -> tuple[float, float]:
 def judge_pair(found: Pair, docket: Docket) -> None:
     """Enter what sets the two runs apart; the run with more lag or reuse is the suspect."""
     t = docket.rules.thresholds
-    flip, difference = _suspect(found)
+    flip, difference = _suspect(found, t)
     suspect, control = (found.names[0], found.names[1]) if flip else (found.names[1], found.names[0])
-    sides = {c.term: ((c.b, c.a, c.series_a) if flip else (c.a, c.b, c.series_b)) for c in found.curves}
-    names = {c.term: c.name for c in found.curves}
-    axes = {c.term: c.axis for c in found.curves}
+    curves = {c.term: c for c in reversed(found.curves)}  # the first of several losses
+    sides = {c.term: _sided(c, flip) for c in curves.values()}
+    names = {c.term: c.name for c in curves.values()}
+    axes = {c.term: c.axis for c in curves.values()}
     scope = f"between {found.axis} {count(found.low)} and {count(found.high)}, for these two runs only"
     due = f"; the runs differ in lag or reuse ({difference})" if difference else "; no lag or reuse is logged that sets the runs apart"
     entered = 0
@@ -182,8 +196,9 @@ def judge_pair(found: Pair, docket: Docket) -> None:
                 at_most=Severity.WARNING,
             )
             entered += 1
-    if "loss" in sides and "reward" in sides:
-        _loss_without_reward(sides, names, suspect, control, scope, docket)
+    losses = [(c.name, *_sided(c, flip)) for c in found.curves if c.term == "loss"]
+    if losses and "reward" in sides:
+        _loss_without_reward(losses, sides["reward"], names["reward"], (suspect, control), scope, docket)
     broken = {v.quantity for v in docket.verdicts}
     limits = docket.rules.thresholds
     told = (apart(c.name, c.axis, c.a, c.b, share=c.term in SHARES, limits=limits) for c in found.curves if c.name not in broken)
@@ -196,7 +211,12 @@ def judge_pair(found: Pair, docket: Docket) -> None:
         docket.add("GYR418", State.HOLDS, f"{said}; {scope}", quantity="difference", value=len(levels))
 
 
-def _suspect(found: Pair) -> tuple[bool, str]:
+def _sided(curve: Curve, flip: bool) -> tuple[tuple[float, ...], tuple[float, ...], Series]:
+    """The control's values, the suspect's, and the suspect's series."""
+    return (curve.b, curve.a, curve.series_a) if flip else (curve.a, curve.b, curve.series_b)
+
+
+def _suspect(found: Pair, t: Thresholds) -> tuple[bool, str]:
     """Whether the first run is the one with more lag or reuse, and by how much they differ."""
     for term in ("age", "age_max", "reuse"):
         curve = next((c for c in found.curves if c.term == term), None)
@@ -205,6 +225,8 @@ def _suspect(found: Pair) -> tuple[bool, str]:
         a, b = sum(curve.a) / len(curve.a), sum(curve.b) / len(curve.b)
         if abs(a - b) > 0.1 * max(abs(a), abs(b), 0.1):
             return a > b, f"`{curve.name}` {a:.2f} and {b:.2f}"
+    if (declared := found.cadence.suspect(t)) is not None:
+        return declared
     kl = next((c for c in found.curves if c.term in {"kl", "mismatch_kl", "logp_gap"}), None)
     return (kl is not None and _ends(kl.a)[1] > _ends(kl.b)[1]), ""
 
@@ -221,28 +243,41 @@ def _entropy(sides: Sides, part: float) -> tuple[float, float] | None:
     return (wild_end, calm_end) if fell else None
 
 
-def _loss_without_reward(sides: Sides, names: dict[str, str], suspect: str, control: str, scope: str, docket: Docket) -> None:
-    calm_loss, wild_loss, series = sides["loss"]
-    calm_reward, wild_reward, _ = sides["reward"]
-    (loss_start, loss_end), (reward_start, reward_end) = _ends(wild_loss), _ends(wild_reward)
-    span = max(max(calm_reward) - min(calm_reward), 1e-12)
-    gain, control_gain = reward_end - reward_start, _ends(calm_reward)[1] - _ends(calm_reward)[0]
-    falls = loss_end < loss_start - 0.2 * max(abs(loss_start), 1e-9) and loss_end < _ends(calm_loss)[1]
-    if falls and gain <= docket.rules.thresholds.compare_reward * span and control_gain > 0.2 * span:
+def _loss_without_reward(
+    losses: list[tuple[str, tuple[float, ...], tuple[float, ...], Series]],
+    reward: tuple[tuple[float, ...], tuple[float, ...], Series],
+    name: str,
+    who: tuple[str, str],
+    scope: str,
+    docket: Docket,
+) -> None:
+    """One of the losses is the better one in the suspect, and its reward stays, or turns and goes back, while the control's rises."""
+    calm, wild, _ = reward
+    start, end = _ends(wild)
+    span, top = max(max(calm) - min(calm), 1e-12), max(wild)
+    gain, control_gain = end - start, _ends(calm)[1] - _ends(calm)[0]
+    stays = gain <= docket.rules.thresholds.compare_reward * span
+    turns = top - end >= 0.5 * (top - start) > 0.1 * span and gain <= 0.5 * control_gain
+    if not (stays or turns) or control_gain <= 0.2 * span:
+        return
+    for loss, calm_loss, wild_loss, series in losses:
+        before, after = _ends(wild_loss)
+        if after >= before - 0.2 * max(abs(before), 1e-9) or after >= _ends(calm_loss)[1]:
+            continue
+        how = f"turns at {top:.3g} and goes back" if turns else "does not follow"
         docket.add(
             "GYR418",
             State.BROKEN,
-            (
-                f"`{names['loss']}` falls in {suspect} ({loss_start:.3g} to {loss_end:.3g}) and `{names['reward']}` does "
-                f"not follow ({reward_start:.3g} to {reward_end:.3g}; {control} gains {control_gain:.3g}); {scope}"
-            ),
-            quantity=names["reward"],
-            value=round(reward_end, 4),
+            f"`{loss}` falls in {who[0]} ({before:.3g} to {after:.3g}) and `{name}` {how} ({start:.3g} to {end:.3g}; {who[1]} gains "
+            f"{control_gain:.3g}); {scope}",
+            quantity=name,
+            value=round(end, 4),
             first=series.first_place,
             because=[series.last_place],
             hint="go back to one use per trajectory, and compare again",
             at_most=Severity.WARNING,
         )
+        return
 
 
 def _departs(

@@ -161,6 +161,11 @@ def _over_age(run: View, ages: tuple[Series, ...], docket: Docket) -> bool:
             f"{len(series)} readings are over it, from line {series.lines[at]} on"
         )
         what += "; it held before the restart" if restart else ""
+        drops = run.series("dropped_stale", least=series.count)
+        if drops and drops[0].high == 0:
+            what += f"; `{drops[0].name}` stays 0, so the limit is not on the path of this data"
+        if (low := next((s for s in ages if s.high <= bound), None)) is not None and low.key.term == series.key.term:
+            what += f"; `{low.name}` says at most {count(low.high)}, it misses a part of the way"
         docket.add(
             "GYR404",
             State.BROKEN,
