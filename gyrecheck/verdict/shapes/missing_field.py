@@ -67,7 +67,7 @@ def _gets(program: Program, number: int) -> Iterator[Suspect]:
         else:
             continue
         field = program.words.field(key) if key else ""
-        if field not in _CORE or not _is_record(program, holder):
+        if field not in _CORE or not is_record(program, holder):
             continue
         if key in program.words["ambiguous_ends"] and not _in_company(program, number, holder, field):
             continue
@@ -161,7 +161,7 @@ def _either(program: Program, number: int) -> Iterator[Suspect]:
             continue
         path = bind.value[0]
         key = _leaf(path)
-        if not path.endswith("]") or program.words.field(key) not in _CORE or not _is_record(program, path[: path.rfind("[")]):
+        if not path.endswith("]") or program.words.field(key) not in _CORE or not is_record(program, path[: path.rfind("[")]):
             continue
         made = _made_up(program, number, bind.value[1:])
         if made is None:
@@ -179,7 +179,7 @@ def _or_nothing(program: Program, number: int, bind: Bind) -> Iterator[Suspect]:
     target, key = bind.target, _leaf(bind.target)
     if not target.endswith("]") or program.words.field(key) not in {"reward", "advantage", "logprob", "return"}:
         return
-    if not _is_record(program, target[: target.rfind("[")]) or len(bind.value) != 2:
+    if not is_record(program, target[: target.rfind("[")]) or len(bind.value) != 2:
         return
     first, made = bind.value[0], _made_up(program, number, bind.value[1:])
     if made is None or (isinstance(first, str) and first.startswith("=")) or _made_up(program, number, bind.value[:1]) is not None:
@@ -272,7 +272,7 @@ def _grave(program: Program, number: int) -> tuple[Severity, str]:
     return Severity.WARNING, "training" if trains else "sampling"
 
 
-def _is_record(program: Program, holder: str) -> bool:
+def is_record(program: Program, holder: str) -> bool:
     """A holder that by its name keeps one row or a batch; `info`, `config`, `kwargs` and the like do not."""
     bare = holder.split("[", maxsplit=1)[0].rpartition(".")[2].lower().strip("_")
     if not bare:

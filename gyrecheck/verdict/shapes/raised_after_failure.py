@@ -18,7 +18,22 @@ _SAYING = frozenset({"debug", "info", "print", "log", "warning", "warn", "error"
                      "print_exc", "len", "time", "monotonic", "perf_counter", "delete", "unlink", "remove", "close", "discard"})  # fmt: skip
 _TELLS = ("set_", "notify", "announce", "tell", "update_", "publish_", "bump", "put", "send")
 _NOT = frozenset({"get", "append", "info", "format", "items", "result", "join", "parameters", "state_dict", "named_parameters", "update"})
-_KEPT = ("hub", "upload", "download", "artifact", "backup", "save", "disk_cache", "optim", "sched", "wandb", "metric", "stats", "tokenizer", "config")
+_KEPT = (
+    "hub",
+    "upload",
+    "download",
+    "artifact",
+    "backup",
+    "save",
+    "disk_cache",
+    "optim",
+    "sched",
+    "wandb",
+    "metric",
+    "stats",
+    "tokenizer",
+    "config",
+)
 """Parts of a call's name: weights go into a file or elsewhere for keeping."""
 _BLOCKS = frozenset({"then", "else", "case", "except", "tryelse", "for", "while"})
 
