@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any, ParamSpec, TypeVar
 
     from gyrecheck.hook.runtime import Entry, Runtime
+    from gyrecheck.hook.turns import Turn
 
     P = ParamSpec("P")
     R = TypeVar("R")
@@ -31,12 +32,16 @@ _COPIED = ("__module__", "__name__", "__qualname__", "__doc__", "__defaults__")
 _SIMPLE = 0x04 | 0x08 | 0x20 | COROUTINE | 0x200
 """Code flags (varargs, varkeywords, generators, coroutines) of functions that get the wrapper with `*args, **kwargs`."""
 _TEMPLATE = """
-def build(_g_fn, _g_cell, _g_slow, _g_entry, _g_nested):
+def build(_g_fn, _g_cell, _g_slow, _g_stepped, _g_entry, _g_nested):
     def counted({parameters}):{nested}
         _g_entry.n = _g_n = _g_entry.n + 1
         _g_cell[0] = _g_n
         if _g_n >= _g_entry.look:
-            _g_slow(_g_entry, ({arguments}), _g_n)
+            _g_turn = _g_slow(_g_entry, ({arguments}), _g_n)
+            if _g_turn is not None:
+                _g_result = _g_fn({call})
+                _g_stepped(_g_entry, _g_turn, _g_result)
+                return _g_result
         return _g_fn({call})
     return counted
 """
@@ -90,7 +95,7 @@ def _build(fn: Callable[P, R], entry: Entry, *, nested: bool) -> Callable[P, R]:
         code = _BUILT[key] = compile(text, "<gyrecheck count>", "exec")
     space: dict[str, Any] = {}
     exec(code, space)  # noqa: S102 - our own template, with parameter names of a function that already runs
-    built: Callable[P, R] = space["build"](fn, entry.cell, slow_sample, entry, entry.runtime.nested)
+    built: Callable[P, R] = space["build"](fn, entry.cell, slow_sample, stepped, entry, entry.runtime.nested)
     return built
 
 
@@ -127,8 +132,12 @@ def begin_sample(entry: Entry, args: tuple[object, ...]) -> None:
         slow_sample(entry, args, n, 3)
 
 
-def slow_sample(entry: Entry, args: tuple[object, ...], n: int, skip: int = 2) -> None:
-    """What only some sample calls do: note the call site, write the human line, and see whether an update lies under the call."""
+def slow_sample(entry: Entry, args: tuple[object, ...], n: int, skip: int = 2) -> Turn | None:
+    """What only some sample calls do: note the call site, write the human line, and see whether an update lies under the call.
+
+    For an env step that is followed: whose turn it is, to be given back with the step's result.
+    """
+    turn: Turn | None = None
     try:
         runtime = entry.runtime
         if entry.steps and runtime.nested(3):  # it was made by another counted step, which counts for both
@@ -136,7 +145,7 @@ def slow_sample(entry: Entry, args: tuple[object, ...], n: int, skip: int = 2) -
             entry.cell[0] = n - 1
             if not entry.nested:
                 ask_each_call(entry)
-            return
+            return None
         if entry.thin == 0 and entry not in runtime.active:
             runtime.active.append(entry)
             runtime.look_again()  # steps that are inside this one from now on
@@ -156,6 +165,20 @@ def slow_sample(entry: Entry, args: tuple[object, ...], n: int, skip: int = 2) -
             elif word in runtime.watchers:
                 runtime.watchers[word](args)
         entry.look = n + 1 if exact or runtime.due else entry.thin
+        if entry.steps and not runtime.turns.over:
+            if exact:
+                turn = runtime.turns.step(args[0], sys._getframe(skip))
+            else:
+                runtime.turns.end()
+    except Exception:
+        pass
+    return turn
+
+
+def stepped(entry: Entry, turn: Turn, result: object) -> None:
+    """An env step that is followed has returned."""
+    try:
+        entry.runtime.turns.stepped(turn, result)
     except Exception:
         pass
 

@@ -108,12 +108,19 @@ class Environments:
             pass
 
     def _reset(self, fn: Any) -> Any:
-        cell, look_again = self.runtime.cells["reset_calls"], self.runtime.look_again
+        runtime = self.runtime
+        cell = runtime.cells["reset_calls"]
 
         def reset(*args: Any, **kwargs: Any) -> Any:
             cell[0] += 1
-            look_again()
-            return fn(*args, **kwargs)
+            runtime.look_again()
+            result = fn(*args, **kwargs)
+            if not runtime.turns.over:
+                try:
+                    runtime.turns.reset(args[0], sys._getframe(1), result)
+                except Exception:
+                    pass
+            return result
 
         reset.__gyrecheck__ = True  # type: ignore[attr-defined]
         return like(reset, fn)

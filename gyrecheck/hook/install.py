@@ -56,6 +56,7 @@ class Hooks:
         try:
             if self.phases is not None:
                 self.phases.end()
+            self.runtime.turns.end()
             self.updates.summary()
             foreign = [name for name in self.table.get("unhooked", {}) if name in sys.modules]
             self.runtime.events.write("end", unhooked=foreign)

@@ -12,6 +12,7 @@ from gyrecheck.hook.buffers import Buffers
 from gyrecheck.hook.events import EventFile
 from gyrecheck.hook.shard import Shard
 from gyrecheck.hook.side import place
+from gyrecheck.hook.turns import Turns
 
 TYPE_CHECKING = False  # importing `typing` costs more than this package; type checkers know the name
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ class Runtime:
         self.active: list[Entry] = []
         """Sampling entries that have been called; all others take the slow path at their first call anyway."""
         self.buffers = Buffers(self)
+        self.turns = Turns(self)
         self.seen = {"marked": 0, "hooked": 0}
         """Sample calls at the update before, for marked and for hooked updates."""
         self.pid = os.getpid()
@@ -114,6 +116,7 @@ class Runtime:
             self.events.renew()
             self.seen = dict.fromkeys(self.seen, 0)
             self.active.clear()
+            self.turns = Turns(self)
             for side in self.entries.values():
                 for entry in side.values():
                     entry.thin = entry.look = entry.n = 0

@@ -97,6 +97,7 @@ class Updates:
         runtime, state = self.runtime, self._state(optimizer)
         self._close()
         begin_update(self.entry, (), self.libraries)
+        runtime.turns.update()
         self.token = side.OPEN.set(side.TRAINING)
         runtime.cells["optimizer_steps"][0] += 1
         self.thread = get_ident()

@@ -54,6 +54,7 @@ class HookLimits:
     same_pace: float
     pace_least: int
     graphs: int
+    env_taken: int
     mode_on: int
     mode_off: int
     samples: int

@@ -9,7 +9,7 @@ from gyrecheck.model.live import HookedRun
 from gyrecheck.rulebook.hook_table import HookTable
 from gyrecheck.verdict.live_buffers import judge_buffers
 from gyrecheck.verdict.live_reach import judge_reach, judge_told
-from gyrecheck.verdict.live_sides import infer_topology, judge_acting, judge_backwards, judge_coupling, judge_crossings, judge_modes, tables
+from gyrecheck.verdict.live_sides import infer_topology, judge_acting, judge_backwards, judge_coupling, judge_crossings, judge_modes, judge_turns, tables
 from gyrecheck.verdict.live_sync import judge_sync
 from gyrecheck.verdict.live_updates import judge_updates
 from gyrecheck.verdict.ruling import Docket, Rules, count
@@ -43,6 +43,7 @@ def judge_live(run: HookedRun, rules: Rules, table: HookTable) -> LiveJudgement:
     judge_crossings(run, docket)
     judge_acting(run, limits, docket)
     judge_modes(run, limits, docket)
+    judge_turns(run, limits, docket)
     judge_backwards(run, docket)
     judge_buffers(run, docket)
     judge_reach(run, table.unhooked, docket)
