@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from gyrecheck.program.program import Program
 from gyrecheck.program.topology import Layout
+from gyrecheck.verdict.shapes.absent_logprob import absent_logprob
 from gyrecheck.verdict.shapes.act_mode import act_mode
 from gyrecheck.verdict.shapes.acting_on_trained import acting_on_trained
 from gyrecheck.verdict.shapes.after_reset import after_reset
@@ -94,4 +95,5 @@ SHAPES: tuple[Shape, ...] = (
     sampler_log,
     trained_anchor,
     unbounded,
+    absent_logprob,
 )
