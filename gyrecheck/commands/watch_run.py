@@ -82,7 +82,7 @@ class HookedJudge:
         live = judge_hook(run, topology=look.topology, chosen=look.chosen, extra=look.extra)
         began = self._clock()
         if began >= self._due:
-            self._printed = judge_printed(Path(run.folder), topology=live.topology, chosen=look.chosen, extra=look.extra)
+            self._printed = judge_printed(Path(run.folder), run, topology=live.topology, chosen=look.chosen, extra=look.extra)
             self._due = self._clock() + max(2.0, 30 * (self._clock() - began))
         return report_of("watch", look.targets, live, judge_logs(live.topology), self._printed)
 
