@@ -6,6 +6,7 @@ Two networks are told to be counterparts by the shapes of their parameters in or
 from __future__ import annotations
 
 import gc
+import sys
 import weakref
 
 from gyrecheck.hook.networks import counterpart, differing, fingerprint
@@ -28,6 +29,7 @@ class Comparison:
     def __init__(self, updates: Updates) -> None:
         self.updates = updates
         self.found: weakref.WeakKeyDictionary[Any, weakref.ref[Any]] = weakref.WeakKeyDictionary()
+        self.hosts: weakref.WeakKeyDictionary[Any, weakref.ref[Any]] = weakref.WeakKeyDictionary()
         self.searched: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 
     def of(self, root: Any, acting: Sequence[Any]) -> dict[str, Any]:
@@ -43,7 +45,7 @@ class Comparison:
                 if best is None or (len(mine) - count, len(mine)) > (len(best[1]) - best[3], len(best[1])):
                     best = (state.number, mine, theirs, count, gap)
         if best is None:  # in no optimizer, and like none that is
-            return self._left_out(root)
+            return {**self._left_out(root), **self._base(root, acting)}
         number, mine, theirs, count, gap = best
         fields = {"opt": number, "of": len(mine), "differ": count, "gap": float(f"{gap:.4g}"), "trained_fp": fingerprint(theirs)}
         fields |= self._left_out(root)
@@ -54,6 +56,42 @@ class Comparison:
             fields["still"] = fingerprint([p for p, off in zip(mine, apart, strict=True) if off])
             fields["met"] = fingerprint([p for p, off in zip(mine, apart, strict=True) if not off])
         return {**fields, **self._buffers(root, {id(p) for p in theirs})}
+
+    def _base(self, root: Any, acting: Sequence[Any]) -> dict[str, Any]:
+        """Against the frozen parameters of a module that is trained in part: its base, without what is trained beside it."""
+        trained = {id(p): p for o, _ in self.updates.alive() for p in held_by(o)}
+        if not trained:
+            return {}
+        host = self._host(root, set(trained))
+        if host is None:
+            return {}
+        frozen = [p for p in host.parameters() if id(p) not in trained]
+        moving = [p for p in host.parameters() if id(p) in trained]
+        for mine, theirs in counterpart(acting, frozen):
+            if len(mine) == len(acting):
+                count, _ = differing(mine, theirs)
+                return {"base_of": len(mine), "base_differ": count, "host": type(host).__name__, "beside_fp": fingerprint(moving)}
+        return {}
+
+    def _host(self, root: Any, trained: set[int]) -> Any:
+        """The largest module that holds both trained parameters and frozen ones; None where there is none."""
+        known = self.hosts.get(root)
+        if known is not None and known() is not None:
+            return known()
+        times = self.searched.get(root, 0)
+        if times >= SEARCHES:
+            return None
+        self.searched[root] = times + 1
+        best, most, kind = None, 0, sys.modules["torch"].nn.Module
+        for thing in gc.get_objects():
+            if thing is root or not issubclass(type(thing), kind):
+                continue
+            ids = [id(p) for p in thing.parameters()]
+            if len(ids) > most and 0 < sum(one in trained for one in ids) < len(ids):
+                best, most = thing, len(ids)
+        if best is not None:
+            self.hosts[root] = weakref.ref(best)
+        return best
 
     def _left_out(self, root: Any) -> dict[str, Any]:
         if not self.updates.steps:

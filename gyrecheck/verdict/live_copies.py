@@ -92,6 +92,48 @@ def _too_early(later: list[HookEvent], loads: list[HookEvent], docket: Docket) -
     return True
 
 
+def judge_base(run: HookedRun, limits: HookLimits, docket: Docket) -> None:
+    """Enter networks that act with the frozen part of one that is trained beside it, in every phase: adapters that never reach them."""
+    acting: dict[tuple[int, str], list[HookEvent]] = defaultdict(list)
+    for event in run.of("phase"):
+        if event.number("base_of") and event.text("by") != "pass" and not event.fields.get("look"):
+            acting[event.pid, event.text("form")].append(event)
+    for phases in acting.values():
+        later = [e for e in phases if e.number("version") > 0]
+        moved = {e.text("beside_fp") for e in later}
+        if len(later) < limits.phases or any(e.number("base_differ") for e in phases) or len(moved) < len(later):
+            continue
+        if len({e.text("fp") for e in phases}) > 1:
+            continue
+        last = later[-1]
+        place = place_at(last.text("site"))
+        because = [Because(place, "the acting network is called here")] if place else []
+        docket.add(
+            "GYR420",
+            State.BROKEN,
+            f"{last.text('module')} acts with the frozen weights of {last.text('host')} in all {len(phases)} sampling phases, bit by bit, "
+            "while the parameters beside them are trained: what is trained never reaches it",
+            quantity="sampler_weights_changed",
+            value=False,
+            first=place,
+            because=because,
+            hint="copy the merged weights while they are merged: a generator, or a clone of each tensor",
+            at_most=Severity.WARNING,  # a base may act by intention
+        )
+        docket.add(
+            "GYR402",
+            State.BROKEN,
+            f"replay ratio off: in the first pass of {len(later)} of {len(phases)} rounds the ratio of trained to acting policy cannot be 1: "
+            f"the one is {last.text('host')} with what is trained in it, the other without",
+            quantity="rounds_with_ratio_off_at_first_pass",
+            value=len(later),
+            unit=f"of {len(phases)} rounds",
+            because=because,
+            hint="see GYR420: mend the sync, and the ratio of the first pass is 1",
+            at_most=Severity.WARNING,
+        )
+
+
 def judge_remote(run: HookedRun, limits: HookLimits, docket: Docket) -> None:
     """Enter networks that act in a process that never updates, never change, and are trained meanwhile in another."""
     trained: dict[str, list[HookEvent]] = defaultdict(list)

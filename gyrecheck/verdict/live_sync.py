@@ -13,7 +13,7 @@ from itertools import pairwise
 from gyrecheck.model.finding import Severity, State
 from gyrecheck.model.live import HookedRun, HookEvent
 from gyrecheck.rulebook.hook_table import HookLimits
-from gyrecheck.verdict.live_copies import judge_parts, judge_remote
+from gyrecheck.verdict.live_copies import judge_base, judge_parts, judge_remote
 from gyrecheck.verdict.live_places import numbers, place_at
 from gyrecheck.verdict.ruling import Because, Docket, count
 
@@ -25,6 +25,7 @@ def judge_sync(run: HookedRun, limits: HookLimits, docket: Docket) -> None:
     for (pid, form), phases in acting.items():
         loads = [e for e in run.of("load") if e.pid == pid and e.text("form") == form]
         _judge_copy(phases, [e for e in loads if not e.fields.get("trained")], limits, docket)
+    judge_base(run, limits, docket)
     judge_remote(run, limits, docket)
     _unmatched(run, nets, docket)
     _reversed(run, docket)
