@@ -22,6 +22,7 @@ from gyrecheck.verdict.shapes.left_in_eval import left_in_eval
 from gyrecheck.verdict.shapes.live_buffer import live_buffer
 from gyrecheck.verdict.shapes.logprob_source import logprob_source
 from gyrecheck.verdict.shapes.lost_records import lost_records
+from gyrecheck.verdict.shapes.made_up_row import made_up_row
 from gyrecheck.verdict.shapes.missing_field import missing_field
 from gyrecheck.verdict.shapes.never_refreshed import never_refreshed
 from gyrecheck.verdict.shapes.optimizer_reach import optimizer_reach
@@ -96,4 +97,5 @@ SHAPES: tuple[Shape, ...] = (
     trained_anchor,
     unbounded,
     absent_logprob,
+    made_up_row,
 )
