@@ -38,12 +38,20 @@ class ProcessCounts:
     def calls(self, letter: str, *, marked: bool | None = None) -> int:
         """Sample (`S`) or update (`T`) calls; `marked` takes only the project's own marks, or only what the hook found itself.
 
+        Of all sample calls, those that the project marked are the ones that count where there are any: a marked rollout makes its env steps.
         Of all updates together, those within another one (the optimizer steps of a marked update) are no further ones.
         """
+        if letter == "S" and marked is None:
+            return self.calls("S", marked=True) or self.calls("S", marked=False)
         found = sum([s.calls for s in self.sites if s.letter == letter and s.entry and (marked is None or (s.role == "marked") is marked)])
         spare = self.cells.get("sample_calls" if letter == "S" else "update_calls", 0)
         nested = self.cells.get("nested_updates", 0) if letter == "T" and marked is None else 0
         return found + (0 if marked else spare) - nested
+
+    @property
+    def env_steps(self) -> int:
+        """Steps of environments that the hook found itself."""
+        return self.calls("S", marked=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,5 +117,12 @@ class HookedRun:
         return sum(p.cells.get(cell, 0) for p in self.processes)
 
     def calls(self, letter: str, *, marked: bool | None = None) -> int:
-        """Sample or update calls summed over the processes."""
+        """Sample or update calls summed over the processes; marks in one of them decide for all what a sample call is."""
+        if letter == "S" and marked is None:
+            return self.calls("S", marked=True) or self.calls("S", marked=False)
         return sum(p.calls(letter, marked=marked) for p in self.processes)
+
+    @property
+    def env_steps(self) -> int:
+        """Steps of environments that the hook found itself, in all processes."""
+        return self.calls("S", marked=False)

@@ -98,6 +98,7 @@ def events_of(run: HookedRun) -> Iterable[Event]:
 
     Ledger totals of a process that told a fall of one are left out: what they add up to is not known.
     """
+    marked = bool(run.calls("S", marked=True))
     fallen = {event.path.removesuffix(layout.EVENTS_SUFFIX) for event in run.of("total_fell")}
     for process in run.processes:
         source = Source(process.path)
@@ -108,7 +109,7 @@ def events_of(run: HookedRun) -> Iterable[Event]:
                 if value or term not in {"drawn", "dropped_other", "in_flight"}:
                     yield Event(term, value, Unit.SAMPLE, **common)  # type: ignore[arg-type]
         for letter, kind, side in (("S", "sample_call", "sampling"), ("T", "update_call", "training")):
-            calls = process.calls(letter)
+            calls = process.calls(letter, marked=marked if letter == "S" else None)
             if calls:
                 yield Event(kind, calls, Unit.CALL, side=side, **common)  # type: ignore[arg-type]
     for event in run.of("publish", "loaded"):

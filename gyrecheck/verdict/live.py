@@ -8,8 +8,16 @@ from gyrecheck.model.finding import Scalar, Severity, State, Table, Topology, Ve
 from gyrecheck.model.live import HookedRun
 from gyrecheck.rulebook.hook_table import HookTable
 from gyrecheck.verdict.live_buffers import judge_buffers
+from gyrecheck.verdict.live_evaluations import judge_modes, judge_turns
 from gyrecheck.verdict.live_reach import judge_reach, judge_told
-from gyrecheck.verdict.live_sides import infer_topology, judge_acting, judge_backwards, judge_coupling, judge_crossings, judge_modes, judge_turns, tables
+from gyrecheck.verdict.live_sides import (
+    infer_topology,
+    judge_acting,
+    judge_backwards,
+    judge_coupling,
+    judge_crossings,
+    tables,
+)
 from gyrecheck.verdict.live_sync import judge_sync
 from gyrecheck.verdict.live_updates import judge_updates
 from gyrecheck.verdict.ruling import Docket, Rules, count
@@ -52,9 +60,10 @@ def judge_live(run: HookedRun, rules: Rules, table: HookTable) -> LiveJudgement:
         sentences.append(coupling)
     broken = any(v.state is State.BROKEN and v.severity is not Severity.NOTE for v in docket.verdicts)
     if run.calls("S") and run.calls("T") and not broken:
-        sentences.insert(0, f"Sides: {count(run.calls('S'))} sample calls and {count(run.calls('T'))} updates, neither inside the other.")
+        sentences.insert(0, f"Sides: {_samples(run)} and {count(run.calls('T'))} updates, neither inside the other.")
     statistics: dict[str, Scalar] = {
         "sample_calls": run.calls("S"),
+        "env_steps": run.env_steps,
         "update_calls": run.calls("T"),
         "optimizer_steps": run.total("optimizer_steps"),
         "backward_calls": run.total("backward_calls"),
@@ -63,7 +72,7 @@ def judge_live(run: HookedRun, rules: Rules, table: HookTable) -> LiveJudgement:
         "processes_hooked": len(run.processes),
     }
     amount = len(run.processes)
-    calls = f"{count(run.calls('S'))} sample calls, {count(run.calls('T'))} update calls"
+    calls = f"{_samples(run)}, {count(run.calls('T'))} update calls"
     heading = (f"{amount} hooked process{'es' * (amount != 1)}, {calls}",)
     return LiveJudgement(
         tuple(docket.verdicts),
@@ -75,3 +84,9 @@ def judge_live(run: HookedRun, rules: Rules, table: HookTable) -> LiveJudgement:
         "declared" if rules.topology else reason,
         statistics,
     )
+
+
+def _samples(run: HookedRun) -> str:
+    """The sample calls, and the env steps where a project's marks count something else."""
+    steps = f" ({count(run.env_steps)} env steps)" if run.env_steps and run.calls("S", marked=True) else ""
+    return f"{count(run.calls('S'))} sample calls{steps}"

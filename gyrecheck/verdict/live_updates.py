@@ -246,7 +246,7 @@ def _advanced_too_little(event: HookEvent, limits: HookLimits, docket: Docket) -
 
 
 def _nothing_trained(run: HookedRun, limits: HookLimits, docket: Docket) -> None:
-    samples, made = run.calls("S"), run.of("optimizer")
+    samples, made = max(run.calls("S"), run.env_steps), run.of("optimizer")
     if not made or run.total("optimizer_steps") or run.calls("T", marked=True) or samples < limits.samples:
         return
     if not run.of("end") and samples < STOPPED * limits.samples:

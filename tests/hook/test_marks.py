@@ -11,6 +11,13 @@ import pytest
 
 from gyrecheck.hook import ledger, sampling, training
 from gyrecheck.hook import runtime as runtimes
+from gyrecheck.hook.environments import Environments
+from gyrecheck.rulebook.codes import load_codes
+from gyrecheck.rulebook.hook_table import load_hook_table
+from gyrecheck.rulebook.thresholds import load_thresholds
+from gyrecheck.stream.shards import events_of
+from gyrecheck.verdict.live import judge_live
+from gyrecheck.verdict.ruling import Rules
 
 
 def module_level(a, b=2, *, c=3):
@@ -82,6 +89,40 @@ def test_scopes_count_and_nest(run):
     assert found.calls("S", marked=True) == 4
     assert found.calls("T", marked=True) == 1
     assert [e.text("inner") for e in found.of("crossing")] == ["training"]
+
+
+def test_a_marked_rollout_is_the_sample_call_and_its_env_steps_are_shown(run):
+    """100 marked rollouts of five env steps and 100 marked updates: 100 sample calls to 100 updates, and 500 env steps beside them."""
+
+    class Env:
+        def reset(self):
+            return 0
+
+        def step(self, action):
+            return action
+
+    runtime = runtimes.current()
+    Environments(runtime, {"step": ["step"], "reset": ["reset"], "never": []}).consider(Env)
+    env = Env()
+
+    @training
+    def update():
+        pass
+
+    for _ in range(100):
+        with sampling("rollout"):
+            for action in range(5):
+                env.step(action)
+        update()
+    found = run()
+    assert (found.calls("S"), found.env_steps, found.calls("T")) == (100, 500, 100)
+    assert [event.value for event in events_of(found) if event.kind == "sample_call"] == [100]
+    live = judge_live(found, Rules(load_codes(), load_thresholds(), "decoupled", None), load_hook_table())
+    assert "100 sample calls (500 env steps), 100 update calls" in live.heading[0]
+    assert any("100 sample calls, 100 update calls: ratio 1 : 1" in v.message for v in live.verdicts)
+    assert live.tables is not None
+    assert dict(zip(live.tables["processes"].columns, live.tables["processes"].rows[0], strict=True))["env steps"] == 500
+    assert (live.statistics or {})["env_steps"] == 500
 
 
 def test_an_update_below_a_sample_names_the_frames(run):
