@@ -11,6 +11,7 @@ from gyrecheck.verdict.shapes.act_mode import act_mode
 from gyrecheck.verdict.shapes.acting_on_trained import acting_on_trained
 from gyrecheck.verdict.shapes.after_reset import after_reset
 from gyrecheck.verdict.shapes.crossing import crossing
+from gyrecheck.verdict.shapes.drawn_once import drawn_once
 from gyrecheck.verdict.shapes.early_stop import early_stop
 from gyrecheck.verdict.shapes.emptied_hook import emptied_hook
 from gyrecheck.verdict.shapes.empty_update import empty_update
@@ -98,4 +99,5 @@ SHAPES: tuple[Shape, ...] = (
     unbounded,
     absent_logprob,
     made_up_row,
+    drawn_once,
 )
