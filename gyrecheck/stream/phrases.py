@@ -37,7 +37,10 @@ _SPEAKERS = frozenset(
 _VERSION = re.compile(r"(?<![\w.\-/])[vV](\d+)(?:\s?(?P<range>-|\.\.\.?|to)\s?[vV]\d+)?(?![\w.])")
 _OF_VERSION, _OLDEST = "\u02c5", "\u02c4"
 """Set before a number that was spelled as a version, `v7`, or as the first of several, `v5-v7`."""
-_TOTALS = re.compile(r"(?i)\b(?:totals?|cumulative(?:ly)?|so far|lifetime|overall|all told)\b[^=:|;,]{0,24}:(?=\s*[a-z])")
+_TOTALS = re.compile(
+    r"(?i)\b(?:totals?|cumulative(?:ly)?|so far|lifetime|overall|all told)\b[^=:|;,]{0,24}:(?=\s*[a-z])"
+    r"|\b(?:event|type|kind|tag|record|msg|message|scope)\s*[:=]\s*[\w ]*?(?:totals?|cumulative|lifetime|so far|overall)\b(?=,)"
+)
 _SINKS = frozenset(("dropped", "dropped_other", "dropped_stale"))
 _STATISTICS = frozenset(
     (

@@ -81,7 +81,7 @@ class FormatReader:
         words = set(WORDS.findall(low))
         if b"[repeated " in low or self._marks.find(line.decode("utf-8", "replace"), words):
             return True
-        if low.translate(None, _FIGURES) == low and not any(c in low for c in (b",", b"|", b"\t", b"  ")):
+        if low.translate(None, _FIGURES) == low and not any(c in low for c in (b",", b"|", b"\t", b"  ")) and not _named(low):
             return False  # no number, and no header of a table
         known = self._aliases
         if any(one <= words for word in words & known.needed.keys() for one in known.needed[word]):
@@ -181,11 +181,18 @@ class FormatReader:
             if not 3 <= len(cells) <= 60 or any(len(cells) == len(header) for header, _ in found):
                 continue
             keys = [self._keys.look(cell, "", False) if len(cell) < 40 else None for cell in cells]
-            if sum(key is not None for key in keys) >= max(2, len(cells) // 3):
+            known = sum(key is not None for key in keys)
+            prose = not kind and "  " not in line.strip()  # single spaces: a sentence holds known words, too
+            if known >= (0.6 * len(cells) if prose else max(2, len(cells) // 3)):
                 found.append((keys, cut))
                 self._first_cell = cells[0].lower()
         if found:
             self._headers, self.header = tuple(found), found[0][0]
+
+
+def _named(low: bytes) -> bool:
+    """Whether a line is names and single spaces, nothing else."""
+    return low.count(b" ") >= 2 and low.translate(None, b" _/\r\n").isalpha()
 
 
 def _cuts(kind: str) -> tuple[Callable[[str], list[str]], ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from gyrecheck.model.events import Key
 from gyrecheck.model.snapshot import Series, Snapshot
@@ -23,12 +23,46 @@ def as_meant(snapshot: Snapshot) -> Snapshot:
     """The snapshot with such keys understood by their behaviour. Pure; the same snapshot comes back when nothing changes."""
     kinds = {name: rule.kind for name, rule in load_terms().terms.items()}
     told_once = {(s.path, s.lines[0]) for s in snapshot.series if s.count == 1 and kinds[s.key.term] == "setting"}
-    series = _flat_is_dropped(tuple(_meant(s, told_once) for s in snapshot.series))
+    counters = {name for name, kind in kinds.items() if kind == "counter"}
+    series = _flat_is_dropped(tuple(_meant(_total_alone(s, snapshot, counters), told_once) for s in snapshot.series))
     if not any(s.key.term in {"age", "age_max"} for s in series):
         series += _ages(series, ("sample_version", "loaded"), "age", ("trainer_version", "policy_version"))
     series += _ages(series, ("oldest_version",), "age_max", ("trainer_version",))
     changed = len(series) != len(snapshot.series) or any(a is not b for a, b in zip(series, snapshot.series, strict=False))
     return replace(snapshot, series=series) if changed else snapshot
+
+
+def _total_alone(series: Series, snapshot: Snapshot, counters: set[str]) -> Series:
+    """One name for what a line adds and for the running total on other lines: where the two can be told apart, the total.
+
+    They are told apart by what stands beside them: on the lines of another key the number only rises, elsewhere it stays far below.
+    """
+    if series.key.term not in counters or series.key.cumulative != "detect" or series.falls < 3 or series.thinned > 1:
+        return series
+    where = {order: at for at, order in enumerate(series.orders)}
+    for other in snapshot.series:
+        if (other.path, other.pid) != (series.path, series.pid) or not 3 <= other.count < series.count or other.thinned > 1:
+            continue
+        own = [where[order] for order in other.orders if order in where]
+        inside = set(own)
+        rest = [v for at, v in enumerate(series.values) if at not in inside]
+        totals = [series.values[at] for at in own]
+        if len(own) >= 3 and rest and all(b > a for a, b in pairwise(totals)) and 3 * max(rest) <= totals[-1]:
+            return _part(series, own, replace(series.key, cumulative="yes"))
+    return series
+
+
+def _part(series: Series, own: list[int], key: Key) -> Series:
+    """Some of a series' readings, under another key."""
+    values = array("d", (series.values[at] for at in own))
+    sums = array("d", accumulate(values))
+    moves = list(pairwise(values))
+    return Series(
+        key, series.path, series.pid, series.side, len(own), sums[-1], values[0], values[-1], min(values), max(values),
+        sum(b > a for a, b in moves), sum(b < a for a, b in moves), series.place(own[0]), series.place(own[-1]),
+        array("q", (series.orders[at] for at in own)), array("q", (series.lines[at] for at in own)),
+        array("d", (series.times[at] for at in own)), values, sums, series.thinned,
+    )  # fmt: skip
 
 
 def _meant(series: Series, settings: set[tuple[str, int]]) -> Series:

@@ -121,7 +121,7 @@ def _rewound(run: View, handled: Flow | None, docket: Docket) -> bool:
             before, after = cursor.values[at - 1], cursor.values[at]
             low, high = cursor.orders[at - 1], cursor.orders[at]
             restart = next((m for m in run.restarts if low < m.order <= high), None)
-            if after >= before or restart is None:
+            if after >= before or restart is None or _next_epoch(run, low, high):
                 continue
             went_on = _went_on(run, cursor, at) if handled is None else _is_done(handled, low, high, before - after)
             if not went_on:
@@ -145,6 +145,15 @@ def _rewound(run: View, handled: Flow | None, docket: Docket) -> bool:
             text = f"`{cursor.name}` goes on over {'the restart' if len(crossed) == 1 else f'{len(crossed)} restarts'}"
             docket.add("GYR512", State.HOLDS, text, quantity=cursor.name.replace(" ", "_"), value=cursor.last)
             return False
+    return False
+
+
+def _next_epoch(run: View, low: int, high: int) -> bool:
+    """Whether the data set began anew there by itself: an epoch is counted up."""
+    for axis in run.series("step", "within"):
+        old, new = axis.index(low), axis.index(high)
+        if "epoch" in axis.name.lower() and 0 <= old < new and axis.values[new] > axis.values[old]:
+            return True
     return False
 
 
