@@ -19,7 +19,7 @@ from gyrecheck.verdict.records.judge import judge_records
 
 TAGS = frozenset({"GYR409"})
 """Tags that a file carries and a batch in memory need not."""
-ORDER = frozenset({"GYR310", "GYR325", "GYR326", "GYR327", "GYR328", "GYR329", "GYR342", "GYR344"})
+ORDER = frozenset({"GYR310", "GYR325", "GYR326", "GYR327", "GYR328", "GYR329", "GYR344", "GYR415"})
 """Codes about rows that follow one another; a batch drawn from a buffer is in no order."""
 
 

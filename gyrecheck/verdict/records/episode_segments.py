@@ -24,6 +24,7 @@ class Episode:
     done: bool = False
     first_flag: bool = False
     first_record: int = 0
+    first_step: int = 0
     second_last_flag: bool = False
     second_last_record: int = 0
     path: str = ""

@@ -13,6 +13,7 @@ from gyrecheck.verdict.records.episode_segments import Episode, Segments, segmen
 from gyrecheck.verdict.records.question import Case, Question
 from gyrecheck.verdict.records.ranges import Ranges
 from gyrecheck.verdict.records.steps import Steps, steps_of
+from gyrecheck.verdict.records.unfinished import RolloutEnds, unfinished
 from gyrecheck.verdict.records.view import Bools, Ints, View
 
 MAX_EPISODES = 1_000_000
@@ -45,6 +46,7 @@ class Episodes(Question):
         self.done_is_terminated = True
         self.limit: float = np.nan
         self.labelled = False
+        self.rollouts = RolloutEnds()
         self.flags_seen: set[str] = set()
 
     def feed(self, view: View) -> None:
@@ -56,6 +58,7 @@ class Episodes(Question):
         if limit is not None and np.isfinite(limit).any():
             self.limit = float(np.nanmax(limit))
         self.labelled |= steps.labelled
+        self.rollouts.read(view)
         self.steps += len(steps)
         self._flags(view, steps)
         runs = segments(steps)
@@ -72,7 +75,10 @@ class Episodes(Question):
         for code, start, end in begins:
             if code not in self.episodes:
                 first_flag = steps.labelled and end - start > 1 and bool(runs.flags[start])
-                self.episodes[code] = Episode(path=view.path, first_record=int(steps.record[start]), first_flag=first_flag)
+                first = int(steps.step[start]) if steps.step is not None else 0
+                self.episodes[code] = Episode(
+                    path=view.path, first_record=int(steps.record[start]), first_flag=first_flag, first_step=first
+                )
 
     def _flags(self, view: View, steps: Steps) -> None:
         for role in ("terminated", "truncated", "done"):
@@ -249,18 +255,8 @@ class Episodes(Question):
                 role=self._flag_role(case),
                 severity=Severity.WARNING,
             )
-        elif self.flags_seen and len(inner) >= 4 and silent and len(silent) <= 0.34 * len(inner) and not self.after:
-            where = Ranges()
-            for e in silent:
-                where.add(e.path, np.array([e.record]))
-            yield case.finding(
-                "GYR328",
-                f"{len(silent)} of {len(inner)} episodes stop without an end flag while others follow: cut off by the "
-                "end of a rollout, or a flag that was lost",
-                where=where,
-                role=self._flag_role(case),
-                severity=Severity.NOTE,
-            )
+        elif self.flags_seen and not self.after:
+            yield from unfinished(case, inner, self.rollouts, self._flag_role(case))
 
     @staticmethod
     def _flag_role(case: Case) -> str:

@@ -10,10 +10,12 @@ from gyrecheck.model.finding import Finding, Severity, Table, Verdict
 from gyrecheck.rulebook.codes import Code
 from gyrecheck.rulebook.contract import Contract, RoleMap
 from gyrecheck.rulebook.ratio_limits import RatioLimits
+from gyrecheck.verdict.records.advantage_places import AdvantagePlace
 from gyrecheck.verdict.records.contents import SameContent
 from gyrecheck.verdict.records.declared import DeclaredFields
 from gyrecheck.verdict.records.defaults import Failures, FilledIn
 from gyrecheck.verdict.records.duplicates import Duplicates
+from gyrecheck.verdict.records.end_tokens import EndTokens
 from gyrecheck.verdict.records.endings import Endings
 from gyrecheck.verdict.records.episodes import Episodes
 from gyrecheck.verdict.records.final_observation import FinalObservation
@@ -33,7 +35,8 @@ from gyrecheck.verdict.records.returns import Returns
 from gyrecheck.verdict.records.scales import Scales
 from gyrecheck.verdict.records.shapes import ShapeJump, SwappedAxes
 from gyrecheck.verdict.records.steps import StepReader
-from gyrecheck.verdict.records.successors import StuckObservation, Successor
+from gyrecheck.verdict.records.stuck_observation import StuckObservation
+from gyrecheck.verdict.records.successors import Successor
 from gyrecheck.verdict.records.told_values import Discounts, EpisodeReturn, RatioTold, RewardPlace
 from gyrecheck.verdict.records.version_order import Age, DeclaredLag, VersionOrder
 from gyrecheck.verdict.records.versions import Lag
@@ -59,7 +62,9 @@ QUESTIONS: tuple[type[Question], ...] = (
     Returns,
     FinalObservation,
     Masks,
+    AdvantagePlace,
     LogProbs,
+    EndTokens,
     Groups,
     Failures,
     FilledIn,

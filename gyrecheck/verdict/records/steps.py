@@ -13,6 +13,7 @@ import numpy as np
 
 from gyrecheck.model.fields import Kind
 from gyrecheck.verdict.records.step_columns import is_list, list_rows, numeric, reordered, rows_of
+from gyrecheck.verdict.records.step_copies import Copies, fallen
 from gyrecheck.verdict.records.view import Anything, Bools, Floats, Ints, View, rank
 
 STEP_ROLES = ("reward", "terminated", "truncated", "done", "logprob", "value", "action", "step")
@@ -65,6 +66,7 @@ class StepReader:
         self._open = 0
         self._last_ended = True
         self._last_step: int | None = None
+        self._copies = Copies()
 
     def read(self, view: View) -> Steps | None:
         """The batch's steps; None where records are no steps (token records, or no field that a step has). Made once a batch."""
@@ -90,27 +92,28 @@ class StepReader:
             found = self._coded(view, "trajectory_id")
         flags = {role: view.flag(role) for role in ("terminated", "truncated", "done")}
         n = view.rows
+        told = [flag for flag in flags.values() if flag is not None]
+        ends = np.asarray(np.any(told, axis=0)) if told else np.zeros(n, np.bool_)
+        counter = view.integer("step")
+        counts = counter[0] if counter is not None and counter[1].all() and n else None
+        labelled = counts is not None
         if found is not None:
             codes, labelled = found, True
-        elif (counter := view.integer("step")) is not None and counter[1].all() and n:
-            previous = self._last_step if self._last_step is not None else counter[0][0]
-            begins = np.diff(counter[0], prepend=previous) < 0
+        elif (beside := self._copies.read(view, ends, counts, self._code)) is not None:
+            codes = beside
+        elif counts is not None:
+            previous = self._last_step if self._last_step is not None else counts[0]
+            begins = fallen(
+                np.diff(counts, prepend=previous), np.concatenate(([self._last_ended and self._last_step is not None], ends[:-1]))
+            )
             begins[0] |= self._open == 0
             codes = (self._open + np.cumsum(begins)).astype(np.int64)
-            self._open, self._last_step = int(codes[-1]), int(counter[0][-1])
-            labelled = True
+            self._open, self._last_step, self._last_ended = int(codes[-1]), int(counts[-1]), bool(ends[-1])
         else:
-            ends = (
-                np.any([flag for flag in flags.values() if flag is not None], axis=0)
-                if any(f is not None for f in flags.values())
-                else np.zeros(n, np.bool_)
-            )
             begins = np.concatenate(([self._last_ended], ends[:-1]))
-            base = self._open + np.cumsum(begins)
-            codes = base.astype(np.int64)
-            self._open, self._last_ended = int(base[-1]), bool(ends[-1])
-            labelled = False
-        order = np.argsort(codes, kind="stable") if labelled and bool((np.diff(codes) < 0).any()) else np.arange(n)
+            codes = (self._open + np.cumsum(begins)).astype(np.int64)
+            self._open, self._last_ended = int(codes[-1]), bool(ends[-1])
+        order = np.argsort(codes, kind="stable") if bool((np.diff(codes) < 0).any()) else np.arange(n)
         step = view.integer("step")
         final = view.column("final_obs")
         return Steps(

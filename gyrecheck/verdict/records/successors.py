@@ -11,6 +11,7 @@ import numpy as np
 
 from gyrecheck.model.finding import Finding, Severity
 from gyrecheck.rulebook.record_limits import load_record_limits
+from gyrecheck.verdict.records.later_starts import LaterStarts
 from gyrecheck.verdict.records.question import Case, Question, show
 from gyrecheck.verdict.records.ranges import Ranges
 from gyrecheck.verdict.records.steps import Steps, steps_of
@@ -32,6 +33,7 @@ class Successor(Question):
         self.leak_truncated = 0
         self.leak_seen: list[tuple[int, str]] = []
         self.ends = 0
+        self.later = LaterStarts()
         self.starts: set[tuple[float, ...]] = set()
         """First observations that were found as successors, up to 64: one alone may be chance where every episode starts alike."""
         self.same = Ranges()
@@ -77,18 +79,17 @@ class Successor(Question):
         self._over_ends(view, steps)
 
     def _over_ends(self, view: View, steps: Steps) -> None:
-        """The last step of an episode against the first observation of the next one in file order."""
+        """The last step of an episode against the first observation of the next one, or of a later one where episodes lie interleaved."""
         if steps.obs is None or steps.next_obs is None:
             return
-        sorted_already = bool((np.diff(steps.order) == 1).all())
-        file_order = np.arange(len(steps)) if sorted_already else np.argsort(steps.order, kind="stable")
-        episode = steps.episode[file_order]
-        crossing = episode[1:] != episode[:-1]
-        ends = steps.ends
-        if ends is not None:
-            crossing &= ends[file_order][:-1]
-        before = file_order[:-1][crossing]
-        behind = file_order[1:][crossing]
+        if not (np.diff(steps.order) == 1).all():
+            self.later.read(view.path, steps)
+            return
+        crossing = steps.episode[1:] != steps.episode[:-1]
+        if (ends := steps.ends) is not None:
+            crossing &= ends[:-1]
+        before = np.flatnonzero(crossing)
+        behind = before + 1
         self.ends += len(before)
         if not len(before):
             return
@@ -107,6 +108,18 @@ class Successor(Question):
             number, start = int(steps.record[before[at]]), int(steps.record[behind[at]])
             self.leak_seen.append((number, f"next_obs {_short(last[at])} is obs of record {start}, the start of another episode"))
 
+    def _interleaved(self) -> None:
+        """Take over what was found where episodes lie interleaved: at half of the ends, or nearly all where every episode starts alike."""
+        later = self.later
+        share = later.hits.rows / max(later.followed, 1)
+        if later.hits.rows < 2 or share < (0.5 if len(later.starts) > 1 else 0.8):
+            return
+        self.leak.add_all(later.hits)
+        self.leak_truncated += later.truncated
+        self.leak_seen += later.seen
+        self.ends += later.followed
+        self.starts.update((float(mark),) for mark in later.starts)
+
     def answer(self, case: Case) -> Iterator[Finding]:
         """Aliased, leaking over the end, or not chained."""
         obs, after = case.roles.key("obs"), case.roles.key("next_obs")
@@ -117,6 +130,7 @@ class Successor(Question):
             )
             yield case.finding("GYR327", text, where=self.same, role="next_obs")
             return
+        self._interleaved()
         share = self.leak.rows / max(self.ends, 1)
         if self.leak and (len(self.starts) > 1 or share >= 0.8):
             cut = (
@@ -152,82 +166,6 @@ class Successor(Question):
         yield case.finding("GYR326", text, where=self.broken, role="next_obs", evidence=self.broken_seen)
 
 
-class StuckObservation(Question):
-    """Observations that do not change within a trajectory: a reference to one live buffer, stored again and again."""
-
-    about = "observations that stand still"
-    needs = (("obs", "episode_id"), ("obs", "reward"), ("obs", "terminated"), ("obs", "done"))
-
-    def __init__(self) -> None:
-        self.stuck: dict[int, list[float]] = {}
-        self.first: dict[int, int] = {}
-        """Of each episode the hash of its first observation: an array of its own for each would pin the memory between them."""
-        self.length: dict[int, int] = {}
-        self.still: dict[int, bool] = {}
-        self.where: dict[int, Ranges] = {}
-        self.fraction = False
-
-    def feed(self, view: View) -> None:
-        """Read one batch."""
-        steps = steps_of(view)
-        if steps is None or steps.obs is None or not len(steps) or len(self.first) > 100_000:
-            return
-        self.fraction = self.fraction or bool((steps.obs[:64] != np.round(steps.obs[:64])).any())
-        starts = np.flatnonzero(np.diff(steps.episode, prepend=-1))
-        ends = np.concatenate((starts[1:], [len(steps)]))
-        same = np.concatenate(([True], steps.obs[1:, 0] == steps.obs[:-1, 0]))
-        near = np.flatnonzero(same[1:])
-        same[near + 1] = (steps.obs[near + 1] == steps.obs[near]).all(axis=1)
-        same[starts] = True
-        changes = np.concatenate(([0], np.cumsum(~same)))
-        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-            code = int(steps.episode[start])
-            still = bool(changes[end] == changes[start])
-            if code in self.first:
-                still &= self.still[code] and _hash(steps.obs[start]) == self.first[code]
-            else:
-                self.first[code] = _hash(steps.obs[start])
-            self.still[code] = still
-            self.length[code] = self.length.get(code, 0) + end - start
-            if still:
-                self.where.setdefault(code, Ranges()).add(view.path, steps.record[start:end])
-            else:
-                self.where.pop(code, None)
-
-    def answer(self, case: Case) -> Iterator[Finding]:
-        """Said when every episode of some length stands still, and they differ from each other."""
-        long = [code for code, length in self.length.items() if length >= 3]
-        stuck = [code for code in long if self.still[code]]
-        kinds = len({self.first[c] for c in stuck})
-        if len(long) < 2 or not stuck or len(stuck) < len(long) * 0.9 or kinds < 2:
-            yield from self._frozen(case, long, stuck)
-            return
-        where = Ranges()
-        for code in stuck:
-            if code in self.where:
-                where.add_all(self.where[code])
-        text = (
-            f"`{case.roles.key('obs')}` is the same at every step of {len(stuck)} of {len(long)} episodes, and differs "
-            "between them: a reference to one live buffer was stored, not a copy"
-        )
-        yield case.finding("GYR327", text, where=where, role="obs")
-
-    def _frozen(self, case: Case, long: list[int], stuck: list[int]) -> Iterator[Finding]:
-        """Some episodes in which nothing is seen to change, beside others that do."""
-        lasting = [code for code in stuck if self.length[code] >= load_record_limits().frozen_steps]
-        if not lasting or len(long) == len(stuck) or not self.fraction:
-            return  # on a grid one may stand still
-        where = Ranges()
-        for code in lasting:
-            if code in self.where:
-                where.add_all(self.where[code])
-        text = (
-            f"`{case.roles.key('obs')}` does not change in {len(lasting)} of {len(long)} episodes although it does in the others: a sensor, a "
-            "wrapper or a buffer that no longer follows the environment"
-        )
-        yield case.finding("GYR327", text, where=where, role="obs", severity=Severity.WARNING)
-
-
 def _equal(a: Floats, b: Floats) -> Bools:
     """[N] rows that are equal up to rounding: exact ones first, the tolerance only for rows whose first number is near."""
     same = np.asarray(a[:, 0] == b[:, 0])
@@ -246,11 +184,6 @@ def _equal(a: Floats, b: Floats) -> Bools:
         scale = np.minimum(np.maximum(np.abs(one), np.abs(two)), 1.0)
         same[rest] = (np.abs(one - two) <= 1e-6 + 1e-4 * scale).all(axis=1)
     return same
-
-
-def _hash(row: Floats) -> int:
-    """Equal for equal observations; 0 and -0 are equal."""
-    return hash((row + 0).tobytes())
 
 
 def _same(a: Floats, b: Floats) -> Bools:

@@ -1,0 +1,78 @@
+"""Whether the successor of an episode's last step is the first observation of a later episode, where several lie side by side in a file.
+
+The next row is another environment's there, so ends are remembered until an episode begins with that very observation. Only observations
+with fractions are compared: on a grid one starts where another ended by chance.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gyrecheck.verdict.records.ranges import Ranges
+from gyrecheck.verdict.records.steps import Steps
+from gyrecheck.verdict.records.view import Floats
+
+KEPT = 200_000
+
+
+class LaterStarts:
+    """Ends that wait for the episode that begins with their successor."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[int, list[tuple[str, int, bool]]] = {}
+        """Hash of the last successor to file, record, and whether the end was a cut-off, of each end that has it."""
+        self.begun: set[int] = set()
+        self.ends: list[tuple[str, int]] = []
+        self.last_start: tuple[str, int] = ("", 0)
+        self.hits = Ranges()
+        self.truncated = 0
+        self.starts: set[int] = set()
+        self.seen: list[tuple[int, str]] = []
+
+    def read(self, path: str, steps: Steps) -> None:
+        """Read one batch whose episodes are told by an id and lie interleaved."""
+        obs, after, ends = steps.obs, steps.next_obs, steps.ends
+        if obs is None or after is None or ends is None or len(self.waiting) > KEPT:
+            return
+        heads = np.flatnonzero(np.diff(steps.episode, prepend=-1))
+        fresh = [at for at in heads.tolist() if int(steps.episode[at]) not in self.begun]
+        self.begun.update(int(steps.episode[at]) for at in fresh)
+        closing = np.flatnonzero(ends & ~(after == obs).all(axis=1) & _fraction(after))
+        if steps.final_obs is not None:
+            closing = closing[~steps.final_obs[closing]]
+        events = [(int(steps.order[at]), 0, at) for at in closing.tolist()] + [(int(steps.order[at]), 1, at) for at in fresh]
+        for _, begins, at in sorted(events):
+            number = int(steps.record[at])
+            if not begins:
+                cut = bool(steps.truncated[at]) if steps.truncated is not None else False
+                self.waiting.setdefault(_mark(after[at]), []).append((path, number, cut))
+                self.ends.append((path, number))
+                continue
+            self.last_start = (path, number)
+            ended = self.waiting.get(_mark(obs[at]))
+            if not ended:
+                continue
+            found = ended.pop(0)
+            self.hits.add(found[0], np.array([found[1]]))
+            self.truncated += found[2]
+            self.starts.add(_mark(obs[at]))
+            if len(self.seen) < 5:
+                self.seen.append((found[1], f"its successor is the first observation of the episode that begins at record {number}"))
+
+    @property
+    def followed(self) -> int:
+        """How many ends have an episode that begins after them."""
+        path, number = self.last_start
+        return sum(1 for end in self.ends if end[0] != path or end[1] < number)
+
+
+def _fraction(values: Floats) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """[N] rows that hold a number that is not whole."""
+    if values.dtype.kind != "f":
+        return np.zeros(len(values), np.bool_)
+    return np.asarray((values != np.round(values)).any(axis=1))
+
+
+def _mark(row: Floats) -> int:
+    """Equal for equal observations; 0 and -0 are equal."""
+    return hash((row + 0).tobytes())
