@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from gyrecheck.model.finding import Finding
     from gyrecheck.program.program import Program
     from gyrecheck.rulebook.codes import Sample
+    from gyrecheck.source.cache import Cache
     from gyrecheck.source.texts import Text
 
 
@@ -104,7 +105,7 @@ def command(
     given = tuple(paths or [Path()])
     settings = load_project_config(config, given[0] if given[0].is_dir() else given[0].parent)
     cache = Cache(None if no_cache else cache_dir or default_folder())
-    texts, failed = _texts(given, (*settings.exclude, *(exclude or ())), stdin_filename)
+    texts, failed = _texts(given, (*settings.exclude, *(exclude or ())), stdin_filename, cache)
     timer.mark("read")
     rules = load_rules(cache, settings.rules_folder)
     timer.mark("rules")
@@ -160,7 +161,7 @@ def command(
         if not now[0]:
             break
         made = (made[0] + now[0], max(made[1], now[1]))
-        texts, failed = _texts(given, (*settings.exclude, *(exclude or ())), stdin_filename)
+        texts, failed = _texts(given, (*settings.exclude, *(exclude or ())), stdin_filename, cache)
     say(before.said, quiet=quiet)
     if none_checked(judged, texts, failed):
         emit(as_unchecked(report), ExitCode.COULD_NOT_CHECK, output_format=output_format, output=output, color=color, force=force)
@@ -189,7 +190,9 @@ def command(
     )
 
 
-def _texts(paths: tuple[Path, ...], exclude: tuple[str, ...], stdin_filename: str) -> tuple[tuple[Text, ...], tuple[Unreadable, ...]]:
+def _texts(
+    paths: tuple[Path, ...], exclude: tuple[str, ...], stdin_filename: str, cache: Cache
+) -> tuple[tuple[Text, ...], tuple[Unreadable, ...]]:
     from gyrecheck.source.cache import digest
     from gyrecheck.source.files import SourceFile, find_files
     from gyrecheck.source.texts import Text, cells_of, read_texts
@@ -201,7 +204,7 @@ def _texts(paths: tuple[Path, ...], exclude: tuple[str, ...], stdin_filename: st
         raw = _standard_input()
         data = cells_of(raw) if name.endswith(".ipynb") else raw
         return (Text(SourceFile(Path(name), name), data, digest(data), raw),), ()
-    return read_texts(find_files(paths, exclude))
+    return read_texts(find_files(paths, exclude), cache)
 
 
 def _standard_input() -> bytes:

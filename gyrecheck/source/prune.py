@@ -16,7 +16,7 @@ from pathlib import Path
 
 _DAY_S = 86_400.0
 _MARK = "pruned"
-_OURS = re.compile(r"(codes|rules|results|alike|facts)-[0-9a-f]{8}")
+_OURS = re.compile(r"(codes|rules|results|alike|cells|facts)-[0-9a-f]{8}")
 """Folders of `Cache`; whatever else lies in the folder is not touched."""
 DAYS = 14
 MOST_BYTES = 200_000_000

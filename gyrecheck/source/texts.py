@@ -6,11 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gyrecheck.model.errors import GyreError
-from gyrecheck.source.cache import digest
+from gyrecheck.source.cache import Cache, digest
 from gyrecheck.source.files import SourceFile
 
 if TYPE_CHECKING:
     from gyrecheck.model.facts import Unreadable
+
+
+_MARK = 32
+"""Characters of a hash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +27,14 @@ class Text:
     raw: bytes
 
 
-def read_texts(files: tuple[SourceFile, ...]) -> tuple[tuple[Text, ...], tuple[Unreadable, ...]]:
-    """The bytes of every file; those that cannot be read are named."""
+def read_texts(files: tuple[SourceFile, ...], cache: Cache) -> tuple[tuple[Text, ...], tuple[Unreadable, ...]]:
+    """The bytes of every file; those that cannot be read are named. Cells of a known notebook come from the cache."""
     texts: list[Text] = []
     failed: list[Unreadable] = []
     for file in files:
         try:
             raw = file.path.read_bytes()
-            data = cells_of(raw) if file.shown.endswith(".ipynb") else raw
+            data = _kept_cells(raw, cache) if file.shown.endswith(".ipynb") else raw
         except OSError as error:  # noqa: PERF203 - one bad file must not hide the others
             failed.append(_unread(file, 0, f"cannot be read: {error.strerror or error}"))
         except GyreError as error:
@@ -44,6 +48,16 @@ def _unread(file: SourceFile, place: int, reason: str) -> Unreadable:
     from gyrecheck.model.facts import Unreadable  # only here: a run whose results are kept reads no facts
 
     return Unreadable(file.shown, place, place, reason)
+
+
+def _kept_cells(raw: bytes, cache: Cache) -> bytes:
+    name = digest(raw)
+    kept = cache.load("cells", name) or b""
+    if kept[:_MARK] == digest(kept[_MARK:]).encode():  # not torn
+        return kept[_MARK:]
+    cells = cells_of(raw)
+    cache.save("cells", name, digest(cells).encode() + cells)
+    return cells
 
 
 def cells_of(data: bytes) -> bytes:

@@ -10,6 +10,7 @@ import pytest
 
 from gyrecheck.commands import lint
 from gyrecheck.model.errors import GyreError
+from gyrecheck.source.cache import Cache
 
 SAMPLER = """import gymnasium as gym
 from torch import nn
@@ -155,7 +156,7 @@ def test_a_closed_standard_input_is_one_sentence(run, monkeypatch):
     """Without standard input `-` could check nothing: exit 2, no internal error."""
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(GyreError, match="standard input is closed"):
-        lint._texts((Path("-"),), (), "")
+        lint._texts((Path("-"),), (), "", Cache(None))
 
 
 def test_diff_base_shows_only_what_is_new(run, project):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,7 @@ def test_what_is_the_same_has_one_mark(tmp_path: Path) -> None:
 
     def marks(text: bytes) -> tuple[str, ...]:
         (tmp_path / "a.py").write_bytes(text)
-        return gather(read_texts(find_files((tmp_path / "a.py",)))[0], Cache(tmp_path / "cache"), jobs=1).marks
+        return gather(read_texts(find_files((tmp_path / "a.py",)), Cache(None))[0], Cache(tmp_path / "cache"), jobs=1).marks
 
     assert marks(TEXT) == marks(TEXT + b"\n\n# a word\n")
     assert marks(TEXT) != marks(b"\n" + TEXT)
@@ -55,7 +56,7 @@ def test_what_is_the_same_has_one_mark(tmp_path: Path) -> None:
 def test_lost_facts_are_read_again(tmp_path: Path) -> None:
     """A folder emptied between two questions costs time, nothing else."""
     (tmp_path / "a.py").write_bytes(TEXT)
-    texts, _ = read_texts(find_files((tmp_path / "a.py",)))
+    texts, _ = read_texts(find_files((tmp_path / "a.py",)), Cache(None))
     first = collect(texts, Cache(tmp_path / "cache"), jobs=1)
     known = gather(texts, Cache(tmp_path / "cache"), jobs=1)
     assert known.found == {}
@@ -76,7 +77,7 @@ def test_processes_and_one_agree(tmp_path: Path) -> None:
     for at in range(90):
         (tmp_path / f"m{at:02}.py").write_text(f"x = {at}\ndef f{at}(env):\n    env.step({at})\n")
     (tmp_path / "bad.py").write_text("def (:\n")
-    texts, failed = read_texts(find_files((tmp_path,)))
+    texts, failed = read_texts(find_files((tmp_path,)), Cache(None))
     assert failed == ()
     one, broken = collect(texts, Cache(None), jobs=1)
     two, broken_too = collect(texts, Cache(None), jobs=2)
@@ -103,3 +104,24 @@ def test_no_files_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(GyreError, match="no such file") as caught:
         find_files((tmp_path / "emptyy",))
     assert "empty/" in caught.value.hint
+
+
+def test_cells_of_a_known_notebook_are_kept_and_a_torn_entry_is_read_anew(tmp_path, monkeypatch):
+    """A notebook is parsed once; its cells come from the cache after that, unless the entry is cut short."""
+    from gyrecheck.source import texts as module
+
+    book = tmp_path / "a.ipynb"
+    book.write_text(json.dumps({"cells": [{"cell_type": "code", "source": ["x = 1\n", "y = 2"]}], "metadata": {}, "nbformat": 4}))
+    parsed = []
+    cells_of = module.cells_of
+    monkeypatch.setattr(module, "cells_of", lambda raw: parsed.append(1) or cells_of(raw))
+    files, cache = find_files((book,)), Cache(tmp_path / "cache")
+    first, _ = read_texts(files, cache)
+    again, _ = read_texts(files, cache)
+    assert first == again
+    assert b"x = 1\ny = 2\n" in first[0].data
+    assert len(parsed) == 1
+    (entry,) = [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+    entry.write_bytes(entry.read_bytes()[:-3])
+    assert read_texts(files, cache)[0] == first
+    assert len(parsed) == 2
