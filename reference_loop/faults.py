@@ -146,7 +146,7 @@ def grad_in_sampling() -> Seams:
     return replace(HEALTHY, rollout_grad=torch.enable_grad)
 
 
-@fault("lint, run of two processes: GYR101 backward-in-sampling")
+@fault("lint, run: GYR101 backward-in-sampling")
 def backward_in_sampling() -> Seams:
     """The sampler calls backward on its own policy after each forward pass."""
 

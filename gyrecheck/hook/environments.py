@@ -26,6 +26,7 @@ class Environments:
     def __init__(self, runtime: Runtime, words: dict[str, list[str]]) -> None:
         self.runtime = runtime
         self.steps, self.resets = tuple(words["step"]), tuple(words["reset"])
+        runtime.turns.words = frozenset((*self.steps, *self.resets))
         self.never = tuple(words.get("never", ()))
         self.sizes: dict[str, int] = {}
         self.loaded = 0

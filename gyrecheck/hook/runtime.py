@@ -116,7 +116,7 @@ class Runtime:
             self.events.renew()
             self.seen = dict.fromkeys(self.seen, 0)
             self.active.clear()
-            self.turns = Turns(self)
+            self.turns = Turns(self, self.turns.words)
             for side in self.entries.values():
                 for entry in side.values():
                     entry.thin = entry.look = entry.n = 0

@@ -62,8 +62,10 @@ class Played:
 class Turns:
     """The followed environments of one process."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, words: frozenset[str] = frozenset()) -> None:
         self.runtime = runtime
+        self.words = words
+        """Names of methods that hand a step or a reset on: whose turn it is says who called them."""
         self.played: dict[int, Played] = {}
         self.updating: set[tuple[int, int]] = set()
         """Activations that lay under the newest optimizer step."""
@@ -71,12 +73,24 @@ class Turns:
         """What is known of each pair of owner and guest."""
         self.over = False
         """Calls are no longer all looked at."""
+        self.stepping: set[int] = set()
+        """Code (by identity) of functions that step an environment."""
+        self.training: set[int] = set()
+        """Those of them that an optimizer's step ran in."""
+        self.passed: tuple[int, int] | None = None
+        """The activation of such a function that the newest backward pass ran in, until it steps again."""
+        self.passes: dict[int, dict[str, Any]] = {}
+        """Of each function the backward passes between two of its steps."""
 
     def step(self, env: Any, frame: FrameType) -> Turn | None:
         """Before a step made by `frame`: whose turn it is; None where the environment cannot be followed."""
         played = self._of(env)
         if played is None:
             return None
+        frame = self._caller(frame)
+        if self.passed is not None and self.passed == (id(frame), id(frame.f_code)):
+            self._between(id(frame.f_code))
+        self.stepping.add(id(frame.f_code))
         now = played.now
         if now is None or now.code is not frame.f_code:
             now = self._turn(played, frame)
@@ -96,6 +110,7 @@ class Turns:
         played = self._of(env)
         if played is None:
             return
+        frame = self._caller(frame)
         played.reset_by = frame.f_code
         if played.now is not None and played.now.code is frame.f_code:  # its own next episode
             played.now.ended = False
@@ -105,6 +120,18 @@ class Turns:
         """Before an optimizer step."""
         if self.played and not self.over:
             self.updating = set(_below(sys._getframe(2)))
+            self.training.update(code for _, code in self.updating if code in self.stepping)
+            self.passed = None
+
+    def backward(self) -> None:
+        """Before a backward pass."""
+        if not self.stepping or self.over:
+            return
+        frame = side.find_under(self.stepping, 3)
+        if frame is not None:
+            self.passed = (id(frame), id(frame.f_code))
+            if id(frame.f_code) not in self.passes:
+                self.passes[id(frame.f_code)] = {"n": 0, "path": side.path_to(frame, 3, self.runtime.libraries)}
 
     def end(self) -> None:
         """Nothing more is looked at; what is known is written."""
@@ -117,6 +144,23 @@ class Turns:
         for known in self.found.values():
             if known["times"]:
                 self.runtime.events.write("env_taken", **known)
+        for code, passes in self.passes.items():
+            if passes["n"]:
+                self.runtime.events.write("rollout_backward", trains=code in self.training, **passes)
+
+    def _between(self, code: int) -> None:
+        """A backward pass lay between two steps of one function, and no optimizer's step."""
+        passes = self.passes[code]
+        self.passed = None
+        passes["n"] += 1
+        if not passes["n"] & (passes["n"] - 1):
+            self.runtime.events.write("rollout_backward", trains=code in self.training, **passes)
+
+    def _caller(self, frame: FrameType) -> FrameType:
+        """The nearest activation that is no method by which a class of the program's own hands on."""
+        while frame.f_code.co_name in self.words and frame.f_back is not None:
+            frame = frame.f_back
+        return frame
 
     def _of(self, env: Any) -> Played | None:
         if self.over:

@@ -144,6 +144,7 @@ class Updates:
         self.backwards += 1
         self.runtime.cells["backward_calls"][0] += 1
         runtime = self.runtime
+        runtime.turns.backward()
         if runtime.sampling_codes and (under := side.find_under(runtime.sampling_codes)) is not None:
             self.sampled_backwards += 1
             if self.sampled_backwards & (self.sampled_backwards - 1) == 0:

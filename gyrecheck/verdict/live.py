@@ -52,7 +52,7 @@ def judge_live(run: HookedRun, rules: Rules, table: HookTable) -> LiveJudgement:
     judge_acting(run, limits, docket)
     judge_modes(run, limits, docket)
     judge_turns(run, limits, docket)
-    judge_backwards(run, docket)
+    judge_backwards(run, limits, docket)
     judge_buffers(run, docket)
     judge_reach(run, table.unhooked, docket)
     judge_told(run, docket)

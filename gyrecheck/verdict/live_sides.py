@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 
 from gyrecheck.model.finding import Severity, State, Table, Topology
 from gyrecheck.model.live import HookedRun, HookEvent
@@ -113,7 +114,7 @@ def judge_acting(run: HookedRun, limits: HookLimits, docket: Docket) -> None:
         )
 
 
-def judge_backwards(run: HookedRun, docket: Docket) -> None:
+def judge_backwards(run: HookedRun, limits: HookLimits, docket: Docket) -> None:
     """Enter backward passes below a sampling frame, and those of a process that samples and holds no optimizer."""
     under = run.of("sampling_backward")
     if under:
@@ -131,6 +132,7 @@ def judge_backwards(run: HookedRun, docket: Docket) -> None:
             because=[Because(site) for site in sites],
             hint="act under torch.no_grad(), and leave the gradient to the training side",
         )
+    _inside_a_rollout(run, limits, docket)
     holding = {e.pid for e in run.of("optimizer")}
     elsewhere = {p.pid for p in run.processes if p.cells.get("optimizer_steps") or p.calls("T")}
     for process in run.processes if elsewhere else ():  # with no optimizer anywhere the program may change its weights by hand
@@ -147,6 +149,34 @@ def judge_backwards(run: HookedRun, docket: Docket) -> None:
                 hint="act under torch.no_grad(), and leave the gradient to the training side",
                 at_most=Severity.WARNING,  # workers that compute gradients for another process are a known design
             )
+
+
+def _inside_a_rollout(run: HookedRun, limits: HookLimits, docket: Docket) -> None:
+    """Backward passes between two env steps of one function, through an acting copy whose gradients no optimizer takes."""
+    acting = {(e.pid, e.number("net")) for e in run.of("phase") if e.text("by") == "step" and not e.fields.get("same")}
+    spare = {e.pid for e in run.of("phase") if e.number("left_out") and (e.pid, e.number("net")) in acting}
+    every = Docket(replace(docket.rules, topology=Topology.COLOCATED.value))  # a fault in every layout
+    last = {(e.pid, e.words("path")[:1]): e for e in run.of("rollout_backward")}
+    for event in last.values():
+        amount = event.number("n")
+        if event.fields.get("trains") or event.pid not in spare or amount < limits.graphs or run.of("sampling_backward"):
+            continue
+        sites = [place for word in event.words("path") if (place := place_at(word))]
+        names = [word.rpartition(" ")[2] for word in event.words("path")]
+        every.add(
+            "GYR101",
+            State.BROKEN,
+            f"{names[0] if names else 'a rollout'} makes a backward pass between two of its env steps, at least {count(amount)} times: "
+            f"no optimizer ever steps in it, and none holds the network that acts ({' > '.join(names)})",
+            quantity="backward_calls_between_env_steps",
+            value=amount,
+            unit="call",
+            first=_innermost(sites),
+            because=[Because(site) for site in sites],
+            hint="act under torch.no_grad(), and leave the gradient to the training side",
+            at_most=Severity.WARNING,  # a worker may hand its gradients over
+        )
+    docket.verdicts.extend(every.verdicts)
 
 
 def judge_coupling(run: HookedRun, docket: Docket) -> str:
