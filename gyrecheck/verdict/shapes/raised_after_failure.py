@@ -1,41 +1,24 @@
 """Does a version move on although the call that brings its weights to the samplers failed? (GYR412).
 
-Two ways to go on: a handler, however narrow, that only says it; results of `gather(..., return_exceptions=True)` that nobody looks at.
+Ways to go on: a handler, however narrow, that only says it, here or in a helper that gives no answer; `suppress`; results of
+`gather(..., return_exceptions=True)` that nobody looks at; an answer whose bad status is only mentioned.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gyrecheck.model.facts import Bind, Call, Function
+from gyrecheck.model.facts import Bind, Function
 from gyrecheck.model.finding import Evidence
-from gyrecheck.program.program import LEARNING, Program, readable
+from gyrecheck.program.program import Program, readable
 from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes.handler_end import under
 from gyrecheck.verdict.shapes.suspect import Suspect, at_bind, at_call
+from gyrecheck.verdict.shapes.weight_delivery import always, brings, version_raised
 
+_STATUS = frozenset({"status_code", "status", "ok", "success", "returncode", "is_success", "succeeded"})
 _SAYING = frozenset({"debug", "info", "print", "log", "warning", "warn", "error", "exception", "critical", "str", "repr", "type", "format",
                      "print_exc", "len", "time", "monotonic", "perf_counter", "delete", "unlink", "remove", "close", "discard"})  # fmt: skip
-_TELLS = ("set_", "notify", "announce", "tell", "update_", "publish_", "bump", "put", "send")
-_NOT = frozenset({"get", "append", "info", "format", "items", "result", "join", "parameters", "state_dict", "named_parameters", "update"})
-_KEPT = (
-    "hub",
-    "upload",
-    "download",
-    "artifact",
-    "backup",
-    "save",
-    "disk_cache",
-    "optim",
-    "sched",
-    "wandb",
-    "metric",
-    "stats",
-    "tokenizer",
-    "config",
-)
-"""Parts of a call's name: weights go into a file or elsewhere for keeping."""
-_BLOCKS = frozenset({"then", "else", "case", "except", "tryelse", "for", "while"})
 
 
 def raised_after_failure(program: Program, _layout: Layout) -> Iterator[Suspect]:
@@ -47,6 +30,9 @@ def raised_after_failure(program: Program, _layout: Layout) -> Iterator[Suspect]
         for at, block in enumerate(fact.blocks):
             if block.kind == "except":
                 yield from _handled(program, fn.number, at)
+                yield from _in_helper(program, fn.number, at)
+            elif block.kind == "then":
+                yield from _mentioned(program, fn.number, at)
     for number in program.calling(frozenset({"suppress"})):
         yield from _suppressed(program, number)
     for number in program.calling(frozenset({"gather"})):
@@ -66,18 +52,63 @@ def _attempted(program: Program, number: int, attempt: int, after: int, ends: Ev
     """What lies in block `attempt` may fail, and the failure ends at `ends`."""
     fact = program.tree.functions[number].fact
     inside = [i for i, c in enumerate(fact.calls) if under(fact, c.block, attempt)]
-    at = next((i for i in inside if _brings(program, number, i)), -1)
+    at = next((i for i in inside if brings(program, number, i)), -1)
     if at < 0 or any(under(fact, e.block, attempt) for e in fact.exits):
         return  # an attempt that leaves by itself when it succeeds is one of several
     around = fact.blocks[attempt].parent
-    raised = _raised(program, fact, after, around)
-    others = (i for i, c in enumerate(fact.calls) if i not in inside and _always(fact, c.block, around) and i != raised)
-    if raised is None or any(_brings(program, number, i) for i in others):
+    raised = version_raised(program, fact, after, around)
+    others = (i for i, c in enumerate(fact.calls) if i not in inside and always(fact, c.block, around) and i != raised)
+    if raised is None or any(brings(program, number, i) for i in others):
         return  # the weights go another way, too
-    brings = fact.calls[at]
-    tried = program.place(number, brings.line, f"may fail: {readable(brings)}", "because", brings.column + 1)
+    tries = fact.calls[at]
+    tried = program.place(number, tries.line, f"may fail: {readable(tries)}", "because", tries.column + 1)
     hint = "leave the function where it fails: neither the version nor what counts as shipped may move"
-    yield _said(program, number, raised, f"`{readable(brings)}` may have failed: what follows goes on", (tried, ends), hint)
+    yield _said(program, number, raised, f"`{readable(tries)}` may have failed: what follows goes on", (tried, ends), hint)
+
+
+def _in_helper(program: Program, number: int, at: int) -> Iterator[Suspect]:
+    """The handler stands in a function that gives no answer, and its caller raises the version."""
+    fact = program.tree.functions[number].fact
+    handler = fact.blocks[at]
+    tried = next((i for i, c in enumerate(fact.calls) if under(fact, c.block, handler.link) and brings(program, number, i)), -1)
+    if tried < 0 or not _goes_on(fact, at) or any(e.items for e in fact.exits) or any(e.kind == "raise" for e in fact.exits):
+        return
+    if any(b.target.startswith("self.") for b in fact.binds):
+        return  # it may keep what came of it
+    ends = program.place(number, handler.line, "the failure ends here, and the caller is not told", "because")
+    for edge in program.callers[number]:
+        if edge.kind != "call" or edge.call < 0 or edge.caller == number:
+            continue
+        call = program.call(edge.caller, edge.call)
+        outer = program.tree.functions[edge.caller].fact
+        raised = version_raised(program, outer, call.order, call.block) if call.result in {-1, 0} else None
+        if raised is not None:
+            hint = "let the helper raise or tell, and raise the version only when all have the weights"
+            why = f"`{readable(fact.calls[tried])}` may have failed in `{program.name(number)}`"
+            yield _said(program, edge.caller, raised, why, (ends,), hint)
+
+
+def _mentioned(program: Program, number: int, at: int) -> Iterator[Suspect]:
+    """`if answer.status_code != 200: log.error(...)`, and on."""
+    fact = program.tree.functions[number].fact
+    block = fact.blocks[at]
+    roots = {a.partition(".")[0] for a in block.detail if isinstance(a, str) and a.rpartition(".")[2] in _STATUS and "." in a}
+    if not roots or not any(op in block.op.split() or op in block.op for op in ("not", "!=", ">=")) or not _goes_on(fact, at):
+        return
+    if not any(c.name.rpartition(".")[2] in program.words["loud"] for c in fact.calls if under(fact, c.block, at)):
+        return
+    if any(b.kind == "else" and b.link == at for b in fact.blocks):
+        return
+    for bind in fact.binds:
+        asked = next((a for a in bind.value if isinstance(a, int) and brings(program, number, a, by_keys=True)), -1)
+        if bind.target not in roots or bind.order > block.order or asked < 0:
+            continue
+        raised = version_raised(program, fact, block.end_order, block.parent)
+        if raised is not None:
+            place = program.place(number, block.line, "a failure is only mentioned here", "because")
+            hint = "raise or leave where an engine did not take the weights"
+            yield _said(program, number, raised, f"`{readable(fact.calls[asked])}` may have been refused", (place,), hint)
+            return
 
 
 def _suppressed(program: Program, number: int) -> Iterator[Suspect]:
@@ -95,12 +126,12 @@ def _unlooked(program: Program, number: int) -> Iterator[Suspect]:
         if call.name.rpartition(".")[2] != "gather" or call.result != -1 or ("return_exceptions", ("=True",)) not in call.keywords:
             continue
         inside = [i for i, c in enumerate(fact.calls) if call.line <= c.line and c.end_line <= call.end_line and i != at]
-        brings = next((i for i in inside if _brings(program, number, i)), -1)
-        raised = _raised(program, fact, call.order, call.block) if brings >= 0 else None
+        first = next((i for i in inside if brings(program, number, i)), -1)
+        raised = version_raised(program, fact, call.order, call.block) if first >= 0 else None
         if raised is not None:
             place = program.place(number, call.line, "failures are returned here, and nobody looks", "because", call.column + 1)
             hint = "look at the results, or let gather raise, before the version moves"
-            yield _said(program, number, raised, f"`{readable(fact.calls[brings])}` may have failed for some", (place,), hint)
+            yield _said(program, number, raised, f"`{readable(fact.calls[first])}` may have failed for some", (place,), hint)
 
 
 def _said(program: Program, number: int, raised: Bind | int, why: str, places: tuple[Evidence, ...], hint: str) -> Suspect:
@@ -111,39 +142,6 @@ def _said(program: Program, number: int, raised: Bind | int, why: str, places: t
     return at_bind(number, raised, "GYR412", f"`{raised.target}` is raised although {why}", evidence=places, hint=hint, side="training")
 
 
-def _brings(program: Program, number: int, at: int) -> bool:
-    """A method call that by its name, or by what it is given, brings weights to somebody; one that trains or saves does not."""
-    fact = program.tree.functions[number].fact
-    call = fact.calls[at]
-    name = call.name.removesuffix(".remote")
-    head, _, last = name.rpartition(".")
-    if (
-        (not head and not call.receiver)
-        or call.result == -2
-        or last in _NOT
-        or name == "ray.put"
-        or "version" in last
-        or any(word in name.lower() for word in _KEPT)
-    ):
-        return False
-    role = program.known_role(number, at)
-    if role is not None and role[0] in {*LEARNING, "target.update", "buffer.put", "scheduler.step"}:
-        return False
-    if not program.words.has("brings", last):
-        return False
-    return any(program.words.has("carried_weights", part) for part in (last, head)) or _of_weights(program, fact, call)
-
-
-def _of_weights(program: Program, fact: Function, call: Call) -> bool:
-    for atom in (*(a for arg in call.args for a in arg), *(a for _, v in call.keywords for a in v)):
-        if isinstance(atom, int):
-            if program.words.has("carried_weights", fact.calls[atom].name) or _of_weights(program, fact, fact.calls[atom]):
-                return True
-        elif not atom.startswith(("=", "<")) and program.words.has("carried_weights", atom):
-            return True
-    return False
-
-
 def _goes_on(fact: Function, at: int) -> bool:
     """The handler neither leaves, nor keeps anything, nor tries otherwise."""
     if any(under(fact, e.block, at) for e in fact.exits):
@@ -151,42 +149,3 @@ def _goes_on(fact: Function, at: int) -> bool:
     if any(under(fact, b.block, at) and b.form not in {"except", "for", "with"} for b in fact.binds):
         return False
     return all(c.name.rpartition(".")[2] in _SAYING for c in fact.calls if under(fact, c.block, at) and c.result != -2)
-
-
-def _raised(program: Program, fact: Function, after: int, around: int) -> Bind | int | None:
-    """The first version that is raised or told behind `after` on the same path; None when something asks, leaves or checks before that."""
-    until = next((e.order for e in fact.exits if e.order > after and e.block in _up(fact, around)), 1 << 60)
-    for bind in fact.binds:
-        if not (
-            after < bind.order < until and _always(fact, bind.block, around) and "." in bind.target and _is_version(program, bind.target)
-        ):
-            continue
-        if bind.form == "+=" or (bind.form == "=" and any(not str(a).startswith("=") for a in bind.value)):
-            return bind
-    for index, call in enumerate(fact.calls):
-        last = call.name.rpartition(".")[2].lower()
-        if after < call.order < until and _always(fact, call.block, around) and "version" in last and last.startswith(_TELLS) and call.args:
-            return index
-    return None
-
-
-def _up(fact: Function, block: int) -> tuple[int, ...]:
-    out = []
-    while block >= 0:
-        out.append(block)
-        block = fact.blocks[block].parent
-    return tuple(out)
-
-
-def _always(fact: Function, block: int, around: int) -> bool:
-    """Reached whenever the attempt was: in its own block or one around it, or in a plain `with` there."""
-    while block not in _up(fact, around):
-        if fact.blocks[block].kind in _BLOCKS:
-            return False
-        block = fact.blocks[block].parent
-    return True
-
-
-def _is_version(program: Program, target: str) -> bool:
-    leaf = target.rpartition(".")[2].lower().strip("_")
-    return "version" in leaf or (leaf in program.words["versions"] and "step" not in leaf and leaf != "generation")
