@@ -14,6 +14,10 @@ class Qualifiers:
 
     words: tuple[str, ...]
     apart: tuple[str, ...]
+    games: tuple[str, ...] = ()
+    """Words beside which `lost` and `draws` are results of games."""
+    elsewhere: tuple[str, ...] = ()
+    """First words of lines that count other things: what a sync or a checkpoint did is no sample."""
 
 
 @dataclass(frozen=True, slots=True)

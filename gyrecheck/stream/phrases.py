@@ -134,7 +134,9 @@ def _plan(text: str, config: bool, look: Lookup) -> Plan:
     opened = 0  # readings before the parts of a number in brackets
     total = _TOTALS.search(text)
     totals = total.end() if total else 0  # `totals after 3: sampled=96`: whatever each line adds, these are running totals
-    apart = _apart(tokens)  # `evaluation: sampled 400` is no part of training's numbers
+    games = any(token.lastgroup == "word" and token[0].lower() in _words()[3] for token in tokens)
+    elsewhere = _opens_with(tokens, _words()[2])
+    apart = _opens_with(tokens, EVALUATION)  # `evaluation: sampled 400` is no part of training's numbers
     if apart:
         plain = look
 
@@ -164,8 +166,10 @@ def _plan(text: str, config: bool, look: Lookup) -> Plan:
             if token[0] == "(" and tokens[at - 1].lastgroup == "number" and out and out[-1][1].term in _SINKS:
                 opened = len(out)  # `removed 41 (flat 40, aborted 1)`: parts of the 41
             elif token[0] == ")" and opened:
-                parts = sum(one.lastgroup == "number" for one in tokens[last_open(tokens, at) : at])
-                if sum(key.term in _SINKS for _, key, _ in out[opened:]) < parts:
+                parts = sum(one.lastgroup == "number" for one in tokens[_last_open(tokens, at) : at])
+                if any(key.term == "taken" for _, key, _ in out[opened:]):
+                    del out[opened - 1]  # `removed 512 (expired 100, trained 412)`: out of the store, which is no loss
+                elif sum(key.term in _SINKS for _, key, _ in out[opened:]) < parts:
                     out[opened:] = [item for item in out[opened:] if item[1].term not in _SINKS]
                 opened = 0
             before, fresh, seen_separator, segment_opens_with_number = [], True, False, False
@@ -193,6 +197,8 @@ def _plan(text: str, config: bool, look: Lookup) -> Plan:
             full = before
             if len(before) == 1 and before[0].lower() in _STATISTICS:
                 full = [*(heading or stem), *before]
+            elif len(before) == 1 and heading and (side := look(" ".join([*heading, *before]), "", config)) and _kind(side) == "version":
+                full = [*heading, *before]  # `policy: {trainer: 12, rollout: 11}`
             stem = full[:-1] if len(full) > 1 and full[-1].lower() in _STATISTICS else []
             if not after and len(heading) == 1 and heading[0].lower() in _words()[0]:
                 after, closed = [*heading], True  # `groups: used 18`: of these
@@ -204,6 +210,10 @@ def _plan(text: str, config: bool, look: Lookup) -> Plan:
                 key = _of_version(key, full, spelled, config, look)
             if key is not None and totals and token.start() >= totals and key.cumulative == "detect" and _kind(key) == "counter":
                 key = replace(key, cumulative="yes")
+            if key is not None and (key.reason == "lost" or key.term == "drawn") and games:
+                key = None
+            if key is not None and elsewhere and _kind(key) in {"counter", "level"}:
+                key = None
             if key is not None:
                 out.append((index, key, 0.01 if token["percent"] and key.term in _SHARES else 1.0))
             before, seen_separator, fresh = [], False, False
@@ -211,16 +221,16 @@ def _plan(text: str, config: bool, look: Lookup) -> Plan:
     return tuple(out)
 
 
-def last_open(tokens: list[re.Match[str]], at: int) -> int:
+def _last_open(tokens: list[re.Match[str]], at: int) -> int:
     """Index of the bracket that the one at `at` closes."""
     return max(i for i in range(at) if tokens[i][0] == "(")
 
 
 @cache
-def _words() -> tuple[frozenset[str], frozenset[str]]:
-    """What a ledger counts, and what a run has many of that none counts."""
+def _words() -> tuple[frozenset[str], ...]:
+    """What a ledger counts, what a run has many of that none counts, first words of lines that count neither, words of games won."""
     rules = load_aliases().rules
-    return frozenset(rules.nouns), frozenset(rules.others)
+    return tuple(frozenset(some) for some in (rules.nouns, rules.others, rules.qualifiers.elsewhere, rules.qualifiers.games))
 
 
 def _counts_others(tokens: list[re.Match[str]], at: int, key: Key) -> bool:
@@ -228,7 +238,7 @@ def _counts_others(tokens: list[re.Match[str]], at: int, key: Key) -> bool:
     if (
         at + 1 >= len(tokens)
         or tokens[at + 1][0].lower() not in _words()[1]
-        or not (_kind(key) in {"counter", "level"} or key.term in _ROOM)
+        or not (_kind(key) in {"counter", "level", "version"} or key.term in _ROOM)
     ):
         return False
     return at + 2 >= len(tokens) or tokens[at + 2].lastgroup not in {"number", "percent", "sep"}
@@ -243,10 +253,10 @@ def _of_version(key: Key | None, before: list[str], spelled: str, config: bool, 
     return key
 
 
-def _apart(tokens: list[re.Match[str]]) -> str:
-    """The word with which a whole line says that it is about an evaluation; empty for none."""
+def _opens_with(tokens: list[re.Match[str]], words: frozenset[str]) -> str:
+    """The word with which a whole line says what it is about (`eval: …`, `[sync] …`), if it is one of these; empty for none."""
     first = next((at for at, token in enumerate(tokens) if token.lastgroup == "word"), len(tokens))
-    if first + 1 >= len(tokens) or tokens[first][0].lower() not in EVALUATION:
+    if first + 1 >= len(tokens) or tokens[first][0].lower() not in words:
         return ""
     return tokens[first][0].lower() if tokens[first + 1][0] in ":|]" else ""
 

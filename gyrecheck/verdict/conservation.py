@@ -16,7 +16,7 @@ from gyrecheck.verdict.accounts import Account
 from gyrecheck.verdict.balance import Balance, balance, equation, overstated
 from gyrecheck.verdict.flows import Flow
 from gyrecheck.verdict.missing_term import CODE, TWICE, left_missing, suppressed, term_missing, undecided
-from gyrecheck.verdict.residual_shape import adds_up, floor, mid_cycle, over_capacity, steady_offset, stopped
+from gyrecheck.verdict.residual_shape import adds_up, floor, mid_cycle, named_as, over_capacity, steady_offset, stopped
 from gyrecheck.verdict.ruling import Because, Docket, count
 
 
@@ -127,6 +127,10 @@ def _broken(snapshot: Snapshot, found: Balance, at: int, docket: Docket) -> None
         return
     if r < 0 and at == 0 and account.unit is Unit.TOKEN and account.taken is not None and _more_than_sampled(account):
         _padded(account, docket)
+        return
+    other = named_as(snapshot, account.sampled.last_place.text, r)
+    if other:
+        undecided(found, "dropped", r, docket, snapshot, f"; `{other}` is as many, and is not known to be a part of it")
         return
     sum_of = f"{count(account.sampled.last)} {account.sampled.name} - ({equation(found)}) = {count(r)}"
     because = [Because(place, f"first line that does not close: {count(found.rows[at][1])}")]

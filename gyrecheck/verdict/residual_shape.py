@@ -5,6 +5,7 @@ Each answer is read from the residuals and the terms' last moves alone; nothing 
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from math import gcd
 
@@ -12,6 +13,11 @@ from gyrecheck.model.events import Unit
 from gyrecheck.model.snapshot import Snapshot
 from gyrecheck.verdict.balance import Balance
 from gyrecheck.verdict.flows import last_move
+
+LEAST_NAMED = 10
+"""A smaller number may stand on a line by chance."""
+_NAMED = re.compile(r"([A-Za-z][\w./-]*)[\"']?\s*[=:]?\s*(\d[\d,]*(?:\.\d+)?)(?![\w.%/])")
+_SAYS_MISSING = re.compile(r"(?i)missing|unaccounted|gap|diff|delta|leak|vanish|balance|residual")
 
 
 def mid_cycle(found: Balance, last_good: int, good: list[int]) -> bool:
@@ -27,6 +33,21 @@ def mid_cycle(found: Balance, last_good: int, good: list[int]) -> bool:
     ahead = any(r < -found.tolerance for _, r in tail)
     was_ahead = any(r < -found.tolerance for _, r in found.rows[good[0] : last_good])
     return untold and len(tail) <= max(longest, 1) and (was_ahead or not ahead)
+
+
+def named_as(snapshot: Snapshot, text: str, missing: float) -> str:
+    """The name that nobody understood before a number of that size on the line; empty without, or where it says itself that it is a gap."""
+    if missing < LEAST_NAMED:
+        return ""
+    known = {word for s in snapshot.series for word in re.findall(r"[a-z]+", s.name.lower())}
+    for name, number in _NAMED.findall(text):
+        if (
+            float(number.replace(",", "")) == missing
+            and not _SAYS_MISSING.search(name)
+            and not known.intersection(re.findall(r"[a-z]+", name.lower()))
+        ):
+            return str(name)
+    return ""
 
 
 def stopped(found: Balance, last_good: int) -> bool:
