@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gyrecheck.commands.handoff_diff import diff
-from gyrecheck.commands.handoff_options import Field, Files, Schema, WriteSchema, asked, field_options
+from gyrecheck.commands.handoff_options import Field, Files, Schema, WriteSchema, asked, field_options, never_an_input
 from gyrecheck.commands.handoff_replay import replay
 from gyrecheck.commands.options import (
     Color,
@@ -58,7 +58,7 @@ def show(
 
     report, text = show_report(files, field_options(field), schema=schema, config=config, episode=episode, verbose=verbose)
     if write_schema is not None:
-        write_file(write_schema, text, force=force)
+        write_file(never_an_input(write_schema, "--write-schema", *files), text, force=force)
     finish(report, output_format=output_format, output=output, color=color, quiet=quiet, force=force)
 
 
@@ -88,7 +88,7 @@ def check(
         files, field_options(field), schema=schema, config=config, select=tuple(select or ()), ignore=tuple(ignore or ()), verbose=verbose
     )
     if write_schema is not None:
-        write_file(write_schema, text, force=force)
+        write_file(never_an_input(write_schema, "--write-schema", *files), text, force=force)
     level = asked(field=field, schema=schema, config=config, fail_on=fail_on).fail_on
     finish(
         report, output_format=output_format, output=output, color=color, quiet=quiet, fail_on=level, exit_zero=exit_zero,

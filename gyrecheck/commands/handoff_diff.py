@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gyrecheck.commands.handoff_options import Asked, Field, Schema, asked
+from gyrecheck.commands.handoff_options import Asked, Field, Schema, asked, never_an_input
 from gyrecheck.commands.options import (
     Color,
     ColorWhen,
@@ -63,7 +63,7 @@ def diff(
     if write_map is not None:
         from gyrecheck.report.field_map import field_map_source
 
-        write_file(write_map, field_map_source(pairs, *sides), force=force)
+        write_file(never_an_input(write_map, "--write-map", sampler, trainer), field_map_source(pairs, *sides), force=force)
     finish(
         report,
         output_format=output_format,

@@ -109,3 +109,19 @@ def field_options(given: list[str] | None) -> dict[str, str]:
             raise GyreError(f"--field {entry}: expected ROLE=KEY, such as logprob=lp")
         found[role] = key
     return found
+
+
+def never_an_input(target: Path, option: str, *inputs: Path) -> Path:
+    """The target of a file that is written beside the report.
+
+    Raises:
+        GyreError: it is one of the inputs, or a trajectory file of an input folder: not even `--force` may lose what was read.
+    """
+    from gyrecheck.handoff.open import trajectory_name
+
+    place = target.resolve()
+    for given in inputs:
+        read = given.resolve()
+        if place == read or (given.is_dir() and place.is_relative_to(read) and place.is_file() and trajectory_name(place)):
+            raise GyreError(f"{option} {target}: is read by this command, and is not overwritten", hint="give another path")
+    return target

@@ -78,3 +78,5 @@ class SidePair:
     """What the conversion loses or leaves undone; empty when nothing."""
     by_content: bool = False
     """Told by equal values, not by a name."""
+    last_axis: int = 0
+    """1 where the trainer's field has one more axis of length 1 at its end, -1 where it has one such less."""

@@ -34,6 +34,9 @@ DTYPE: dict[str, str] = {{
 SWAPPED: frozenset[str] = frozenset({{
     # trainer's keys whose first two axes are exchanged: {swap}
 {swapped}}})
+LAST_AXIS: dict[str, int] = {{
+    # trainer's keys that have one more axis of length 1 at their end (1), or one less (-1)
+{last}}}
 
 
 def field_map(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -41,12 +44,13 @@ def field_map(record: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises:
         KeyError: a field is absent or None; the message names it and what is there.
+        ValueError: a last axis that is to go is not of length 1.
     """
     wanted = [*FIELD_MAP.values(), *(part for parts in MERGED.values() for part in parts)]
     found = {{key: _find(record, key) for key in wanted}}
     absent = [key for key, value in found.items() if value is None]
     if absent:
-        raise KeyError(f"record has no {{absent}}; it has {{sorted(record)}}")
+        raise KeyError(f"record has no value under {{absent}}; it has {{sorted(key for key, value in record.items() if value is not None)}}")
     out: dict[str, Any] = {{new: found[old] for new, old in FIELD_MAP.items()}}
     for new, parts in MERGED.items():
         out[new] = np.logical_or.reduce([np.asarray(found[part], dtype=bool) for part in parts])
@@ -54,6 +58,9 @@ def field_map(record: Mapping[str, Any]) -> dict[str, Any]:
         out[key] = np.asarray(out[key], dtype=dtype)
     for key in SWAPPED:
         out[key] = np.swapaxes(np.asarray(out[key]), 0, 1)
+    for key, more in LAST_AXIS.items():
+        value = np.asarray(out[key])
+        out[key] = value[..., None] if more > 0 else np.squeeze(value, -1)
     return out
 
 
@@ -76,6 +83,7 @@ def field_map_source(pairs: tuple[SidePair, ...], sampler: DataSide, trainer: Da
     merged: dict[str, list[str]] = {}
     dtypes: dict[str, str] = {}
     swapped: list[str] = []
+    last: dict[str, int] = {}
     exchange = {sampler.layout.order, trainer.layout.order} == {"BT", "TB"}
     for pair in pairs:
         mine, other = pair.sampler, pair.trainer
@@ -99,6 +107,8 @@ def field_map_source(pairs: tuple[SidePair, ...], sampler: DataSide, trainer: Da
             dtypes[other.key] = other.dtype
         if exchange and mine.shape is not None and len(mine.shape) >= 2:
             swapped.append(other.key)
+        if more := pair.last_axis:
+            last[other.key] = more
     about = f"Sampler: {sampler.path}. Trainer: {trainer.path}."
     return HEAD.format(
         about=about.replace("\\", "/").replace('"""', ""),
@@ -109,6 +119,7 @@ def field_map_source(pairs: tuple[SidePair, ...], sampler: DataSide, trainer: Da
         ),
         dtypes="".join(f"    {_text(key)}: {_text(dtype)},\n" for key, dtype in dtypes.items()),
         swapped="".join(f"    {_text(key)},\n" for key in swapped),
+        last="".join(f"    {_text(key)}: {more},\n" for key, more in last.items()),
         swap=f"[{', '.join(sampler.layout.order)}] -> [{', '.join(trainer.layout.order)}]" if exchange else "none",
     )
 

@@ -120,7 +120,8 @@ def _pair(sampler: DataSide, trainer: DataSide, mine: SideField, other: SideFiel
     reasons = [reason for reason in (_layout_change(sampler, trainer, mine, other), _dtype_change(mine, other)) if reason]
     loses = _losses(sampler, trainer, mine, other)
     tier = Tier.CONVERT if reasons else Tier.RENAMED if renamed else Tier.SAME
-    return SidePair(mine, other, tier, renamed=renamed, reason=", ".join(reasons), loses=loses, by_content=content)
+    more = _last_axis(sampler, trainer, mine, other)
+    return SidePair(mine, other, tier, renamed=renamed, reason=", ".join(reasons), loses=loses, by_content=content, last_axis=more)
 
 
 def _layout_change(sampler: DataSide, trainer: DataSide, mine: SideField, other: SideField) -> str:
@@ -140,7 +141,22 @@ def _layout_change(sampler: DataSide, trainer: DataSide, mine: SideField, other:
         and all(-1 in (x, y) or x == y for x, y in zip(tail_a, tail_b, strict=True))
     ):
         return ""
-    return f"{_axes(a if lead_a == 2 else 'N', tail_a, lead_a)} -> {_axes(b if lead_b == 2 else 'N', tail_b, lead_b)}"
+    return f"{_told_axes(a, mine, lead_a)} -> {_told_axes(b, other, lead_b)}"
+
+
+def _told_axes(order: str, field: SideField, lead: int) -> str:
+    """The axes by name; by their lengths where nothing tells time from batch."""
+    shape = field.shape or ()
+    if not order and len(shape) > 1:
+        return "[" + ",".join(str(n) if n >= 0 else "?" for n in shape) + "]"
+    return _axes(order if lead == 2 else "N", shape[lead:], lead)
+
+
+def _last_axis(sampler: DataSide, trainer: DataSide, mine: SideField, other: SideField) -> int:
+    if mine.shape is None or other.shape is None or "" in {sampler.layout.order, trainer.layout.order}:
+        return 0
+    tails = mine.shape[_lead(sampler, mine) :], other.shape[_lead(trainer, other) :]
+    return {((), (1,)): 1, ((1,), ()): -1}.get(tails, 0)
 
 
 def _lead(side: DataSide, field: SideField) -> int:

@@ -187,3 +187,46 @@ def test_a_side_without_rows_is_refused(tmp_path: Path) -> None:
         compare(zero, full)
     with pytest.raises(GyreError, match=r"zero\.npz: holds no record \(the trainer's side\)"):
         compare(full, zero)
+
+
+@pytest.mark.parametrize("longer", ["trainer", "sampler"])
+def test_the_map_adds_and_takes_off_a_last_axis_of_one(tmp_path, longer):
+    """Rewards [T,B] against [T,B,1]: the map gives exactly the trainer's shape, both ways, so that nothing broadcasts to [T,B,B]."""
+    arrays = _arrays()
+    column = arrays | {"reward": arrays["reward"][..., None]}
+    sampler, trainer = (arrays, column) if longer == "trainer" else (column, arrays)
+    for name, held in (("sampler", sampler), ("trainer", trainer)):
+        np.savez(tmp_path / f"{name}.npz", **held)
+    target = tmp_path / "field_map.py"
+    RUNNER.invoke(app, ["diff", str(tmp_path / "sampler.npz"), str(tmp_path / "trainer.npz"), "--write-map", str(target)])
+    mapped = runpy.run_path(str(target))["field_map"](sampler)
+    assert {key: value.shape for key, value in mapped.items()} == {key: trainer[key].shape for key in mapped}
+    assert np.array_equal(mapped["reward"], trainer["reward"])
+
+
+def test_the_map_names_a_none_and_does_not_list_it_as_there(tmp_path):
+    """A key that holds None is absent for the map, and not among those that are there."""
+    arrays = _arrays()
+    np.savez(tmp_path / "sampler.npz", **arrays)
+    target = tmp_path / "field_map.py"
+    RUNNER.invoke(app, ["diff", str(tmp_path / "sampler.npz"), str(tmp_path / "sampler.npz"), "--write-map", str(target)])
+    with pytest.raises(KeyError, match=r"no value under \['reward'\]") as caught:
+        runpy.run_path(str(target))["field_map"](arrays | {"reward": None})
+    assert "'reward'" not in str(caught.value).partition("it has")[2]
+
+
+def test_what_is_read_is_never_written_over(tmp_path):
+    """A map or a schema at the place of an input is refused, forced or not, and the input stays as it was."""
+    sampler, trainer = tmp_path / "sampler.npz", tmp_path / "trainer.py"
+    np.savez(sampler, **_arrays())
+    trainer.write_text("def train_step(batch):\n    return batch['obs'], batch['reward']\n")
+    kept = sampler.read_bytes(), trainer.read_text()
+    for words in (
+        ["diff", str(sampler), str(trainer), "--write-map", str(trainer), "--force"],
+        ["check", str(sampler), "--write-schema", str(sampler), "--force"],
+        ["show", str(tmp_path), "--write-schema", str(sampler), "--force"],
+    ):
+        outcome = RUNNER.invoke(app, words)
+        assert isinstance(outcome.exception, GyreError)
+        assert "not overwritten" in str(outcome.exception)
+    assert (sampler.read_bytes(), trainer.read_text()) == kept
