@@ -48,7 +48,7 @@ class Bind(NamedTuple):
 
 
 class Block(NamedTuple):
-    """A stretch under one header. `kind`: function for while then else try except finally with comp case main."""
+    """A stretch under one header. `kind`: function for while then else try except finally with comp case main assert."""
 
     kind: str
     parent: int
@@ -59,9 +59,9 @@ class Block(NamedTuple):
     order: int
     end_order: int
     detail: Atoms = ()
-    """then, while: what is tested; for: what is iterated; with: the context's call; except: the exception names."""
+    """then, while, assert: what is tested; for: what is iterated; with: the context's call; except: the exception names."""
     op: str = ""
-    """then, while: the operators tested, e.g. `%==` or `not in`; comp: `if` when it leaves elements out."""
+    """then, while, assert: the operators tested, e.g. `%==` or `not in`; comp: `if` when it leaves elements out."""
 
 
 class Exit(NamedTuple):

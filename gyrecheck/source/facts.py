@@ -124,7 +124,8 @@ class _Pass(Expressions):
             self._bind(target, (), "del", "")
 
     def _assert(self, node: ast.Assert) -> None:
-        self._test(node.test)
+        detail, op = self._test(node.test)
+        self.scope.leave(self.scope.enter("assert", node.lineno, detail=detail, op=op), node.lineno)
 
     def _global(self, node: ast.Global | ast.Nonlocal) -> None:
         self.scope.globals.extend(node.names)

@@ -10,6 +10,7 @@ from gyrecheck.verdict.shapes.absent_logprob import absent_logprob
 from gyrecheck.verdict.shapes.act_mode import act_mode
 from gyrecheck.verdict.shapes.acting_on_trained import acting_on_trained
 from gyrecheck.verdict.shapes.after_reset import after_reset
+from gyrecheck.verdict.shapes.carried_over import carried_over
 from gyrecheck.verdict.shapes.crossing import crossing
 from gyrecheck.verdict.shapes.drawn_once import drawn_once
 from gyrecheck.verdict.shapes.early_stop import early_stop
@@ -65,6 +66,7 @@ SHAPES: tuple[Shape, ...] = (
     left_in_eval,
     gradient_rhythm,
     step_order,
+    carried_over,
     remade,
     optimizer_reach,
     emptied_hook,
