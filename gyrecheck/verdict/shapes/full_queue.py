@@ -10,7 +10,7 @@ from gyrecheck.program.program import ACTING, Program, readable
 from gyrecheck.verdict.shapes.handler_end import counts, under
 from gyrecheck.verdict.shapes.suspect import Suspect
 
-_FULL = frozenset({"Full", "QueueFull"})
+_FULL = frozenset({"Full", "QueueFull", "Again", "WouldBlock", "BlockingIOError"})
 _QUIET = frozenset({"debug", "info", "print", "log", "len", "str", "repr", "qsize", "format", "time", "monotonic", "sum"})
 """Calls in a handler that neither count, nor raise an alarm, nor try again."""
 _OTHER = frozenset({"log", "logs", "stat", "stats", "metric", "metrics", "report", "event", "events", "video", "frame", "frames", "status",
@@ -19,8 +19,9 @@ _OTHER = frozenset({"log", "logs", "stat", "stats", "metric", "metrics", "report
 
 
 def full_queue(program: Program, number: int) -> Iterator[Suspect]:
-    """`except queue.Full:` that goes on, or only mentions it below the level of a warning: the record is gone."""
+    """`except queue.Full:` that goes on, or only mentions it below the level of a warning: the record is gone; `if q.full(): return`, too."""
     fact = program.tree.functions[number].fact
+    yield from _not_even_tried(program, number)
     for at, block in enumerate(fact.blocks):
         if block.kind != "except" or not block.detail or not {str(d).rpartition(".")[2] for d in block.detail} <= _FULL:
             continue
@@ -33,6 +34,52 @@ def full_queue(program: Program, number: int) -> Iterator[Suspect]:
             evidence=(program.place(number, put.line, "the record is lost when this finds no room", "because", put.column + 1),),
             hint="count the drop with its reason, or wait for room", side="sampling", key=f"full>{put.name}",
         )  # fmt: skip
+
+
+def _not_even_tried(program: Program, number: int) -> Iterator[Suspect]:
+    """A record that exists already is left when `q.full()` says so, or is put only when it does not."""
+    fact = program.tree.functions[number].fact
+    for at, block in enumerate(fact.blocks):
+        asked = (
+            [fact.calls[a].name for a in block.detail if isinstance(a, int) and fact.calls[a].name.endswith(".full")]
+            if block.kind == "then"
+            else []
+        )
+        if len(asked) != 1 or len(block.detail) != 1:
+            continue
+        queue = asked[0].rpartition(".")[0]
+        puts = [c for c, _ in program.own(number, "carrier.write") if fact.calls[c].name.startswith(f"{queue}.")]
+        if block.op == "not":
+            lost = [p for p in puts if under(fact, fact.calls[p].block, at)]
+            other = next((i for i, b in enumerate(fact.blocks) if b.kind == "else" and b.link == at), -1)
+            quiet = other < 0 or _quiet(program, number, other)
+            quiet = quiet and not _answered(fact, block.end_order) and not any(under(fact, e.block, at) and _answers(e) for e in fact.exits)
+        else:
+            leaves = any(e.block == at and e.kind in {"return", "continue"} for e in fact.exits)
+            lost = [p for p in puts if fact.calls[p].order > block.end_order] if leaves else []
+            quiet = _quiet(program, number, at)
+        lost = [p for p in lost if _made_before(program, number, p, block.order)]
+        if not lost or not quiet or _tried_again(program, number, lost[0]) or not _sample(program, number, lost[0]):
+            continue
+        put = fact.calls[lost[0]]
+        yield Suspect(
+            "GYR313", number, block.line, 0, f"the record of `{readable(put)}` is dropped without a count when the queue is full",
+            evidence=(program.place(number, put.line, "it is handed over here otherwise", "because", put.column + 1),),
+            hint="count the drop with its reason, or wait for room", side="sampling", key=f"full>{put.name}",
+        )  # fmt: skip
+
+
+def _made_before(program: Program, number: int, put: int, order: int) -> bool:
+    """What would be put exists when the queue is asked: asked before anything is sampled, it is a brake."""
+    fact = program.tree.functions[number].fact
+    roots = {path.partition(".")[0].partition("[")[0] for path in _given(fact, put)}
+    loop = program.loop_of(number, fact.calls[put].block)
+    made = [b for b in fact.binds if b.target in roots and b.order < order and (loop < 0 or program.within(number, b.block, loop))]
+    return bool(made) or bool(roots & {p.name for p in fact.params} - {"self"})
+
+
+def _answered(fact: Function, order: int) -> list[Exit]:
+    return [e for e in fact.exits if e.order > order and _answers(e)]
 
 
 def _quiet(program: Program, number: int, at: int) -> bool:

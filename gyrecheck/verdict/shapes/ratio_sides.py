@@ -125,7 +125,11 @@ def forward_logprobs(program: Program, number: int) -> list[int]:
 
 def _spoken(last: str) -> bool:
     low = last.lower()
-    return "logp" in low or "log_p" in low or low in {"evaluate_actions", "get_action_and_value", "evaluate_action"}
+    return any(word in low for word in ("logp", "log_p", "log_softmax", "logsoftmax")) or low in {
+        "evaluate_actions",
+        "get_action_and_value",
+        "evaluate_action",
+    }
 
 
 def gives_logprob(program: Program, number: int, depth: int = _DEEP) -> bool:
@@ -180,9 +184,10 @@ def networks(program: Program, number: int, at: int, depth: int = _DEEP) -> set[
         return _renamed(found, arguments(program, call, inner, {}))
     out = _asked(program, number, at, depth)
     if not out:  # `dist.log_prob(act)`: whatever made the distribution
-        root = call.name.partition(".")[0]
+        given = [a for arg in call.args for a in arg if isinstance(a, str) and not a.startswith(("=", "<"))]
+        roots = {path.partition(".")[0].partition("[")[0] for path in (call.name, *given)}
         for bind in fact.binds:
-            if bind.target == root and bind.order < call.order:
+            if bind.target in roots and bind.order < call.order:
                 out |= {p for a in bind.value if isinstance(a, int) for p in (networks(program, number, a, depth - 1) if depth > 0 else ())}
         for atom in (a for arg in (*call.args, call.receiver) for a in arg):
             if isinstance(atom, int) and depth > 0:
