@@ -170,6 +170,18 @@ class RoleMap:
         return self.keys.get(role, "")
 
 
+def _own(schema: Path) -> FieldFile:
+    """A project's schema.
+
+    Raises:
+        RuleError: it does not load.
+    """
+    try:
+        return load_table(schema, FieldFile)
+    except RuleError as error:
+        raise RuleError(error.message, hint="gyrecheck handoff check GOOD_FILE --write-schema writes one to begin with") from error
+
+
 def load_contract(schema: Path | None = None, extra: Path | None = None) -> Contract:
     """The contract that comes with gyrecheck, with a project's additions and its schema.
 
@@ -181,6 +193,8 @@ def load_contract(schema: Path | None = None, extra: Path | None = None) -> Cont
     if base is None:
         raise RuleError("rules/fields/trajectory.toml: is missing", hint="install gyrecheck again")
     roles = dict(base.roles)
+    if bare := [role for role, entry in roles.items() if not entry.summary]:
+        raise RuleError(f"rules/fields/{BASE}.toml: {', '.join(bare)}: says no summary")
     frameworks = []
     for path, file in files.items():
         if file is base:
@@ -189,7 +203,7 @@ def load_contract(schema: Path | None = None, extra: Path | None = None) -> Cont
             if role != "none" and role not in roles:
                 raise RuleError(f"{path}: key `{key}` has the unknown role `{role}`", hint=did_you_mean(role, roles))
         frameworks.append(file)
-    own = load_table(schema, FieldFile) if schema is not None else None
+    own = _own(schema) if schema is not None else None
     wanted: dict[str, FieldSpec] = {}
     for role, entry in (own.roles if own else {}).items():
         known = roles.get(role)

@@ -14,7 +14,8 @@ from gyrecheck.model.fields import Kind, Level
 class Role:
     """One role of `rules/fields/trajectory.toml`; `names` are what it may be called in `--field NAME=key`, besides its own name."""
 
-    summary: str
+    summary: str = ""
+    """What the field is; a project's schema may leave it out."""
     aliases: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     level: Level = Level.STEP

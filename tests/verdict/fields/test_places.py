@@ -141,3 +141,10 @@ def test_columns_shifted_by_one_are_told_under_an_engines_noise(judge: Any, vers
     (found,) = [f for f in judge(rows).findings if f.code == "GYR402"]
     assert "shifted by one" in found.message
     assert found.records == "1-20"  # fmt: skip
+
+
+def test_a_schema_by_hand_says_only_what_it_asks_for(judge: Any) -> None:
+    """A project's contract needs a name and its fields; a summary is nobody's duty."""
+    rows = [{"obs": [0.1, 0.2, 0.3], "action": 1, "reward": 0.5, "done": False} for _ in range(6)]
+    found = judge(rows, schema='name = "mine"\n[roles.obs]\nshape = [4]\n').findings
+    assert ("GYR307", "1-6") in {(f.code, f.records) for f in found}
