@@ -28,6 +28,7 @@ from gyrecheck.verdict.shapes.made_up_row import made_up_row
 from gyrecheck.verdict.shapes.missing_field import missing_field
 from gyrecheck.verdict.shapes.never_refreshed import never_refreshed
 from gyrecheck.verdict.shapes.optimizer_reach import optimizer_reach
+from gyrecheck.verdict.shapes.overcounted import overcounted
 from gyrecheck.verdict.shapes.papered_over import papered_over
 from gyrecheck.verdict.shapes.pure_sides import pure_sides
 from gyrecheck.verdict.shapes.put_again import put_again
@@ -75,6 +76,7 @@ SHAPES: tuple[Shape, ...] = (
     kept_graph,
     target_moves,
     schedule,
+    overcounted,
     shared_model,
     acting_on_trained,
     same_object,
