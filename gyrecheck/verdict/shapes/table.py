@@ -41,6 +41,7 @@ from gyrecheck.verdict.shapes.same_seed import same_seed
 from gyrecheck.verdict.shapes.sampler_log import sampler_log
 from gyrecheck.verdict.shapes.schedule import schedule
 from gyrecheck.verdict.shapes.shared_model import shared_model
+from gyrecheck.verdict.shapes.snapshot_once import snapshot_once
 from gyrecheck.verdict.shapes.standalone import standalone
 from gyrecheck.verdict.shapes.step_order import step_order
 from gyrecheck.verdict.shapes.suspect import Suspect
@@ -104,4 +105,5 @@ SHAPES: tuple[Shape, ...] = (
     absent_logprob,
     made_up_row,
     drawn_once,
+    snapshot_once,
 )
