@@ -1,7 +1,8 @@
 """Does a thread act with the very network that is trained while it runs, reached through objects that both sides hold? (GYR108).
 
 The network of the acting forward and the network of the optimizer are followed back to the function that starts the thread: through
-parameters, fields and constructors. A lock around the forward, a load into it, or a join before the training ends the question.
+parameters, fields and constructors. A lock around the forward, a load into it, a sign it waits for, or a join before the training
+ends the question.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from gyrecheck.verdict.shapes.suspect import Suspect, at_call
 
 _STARTS = frozenset({"Thread", "Process"})
 _WAITS = frozenset({"join", "wait", "result", "gather", "as_completed"})
+_SIGNS = frozenset({"wait", "wait_for", "acquire", "recv", "get_nowait", "join"})
 _DEEP = 4
 
 
@@ -72,7 +74,16 @@ def _only_acts(program: Program, part: _Part, starter: int) -> bool:
         return False
     if part.function == starter:
         return not program.own(starter, *LEARNING, "weights.load") and fn.fact.name != "<module>"
-    return not program.has(part.function, *LEARNING, "weights.load", full=True)
+    return not program.has(part.function, *LEARNING, "weights.load", "carrier.read", full=True) and not _takes_turns(program, part.function)
+
+
+def _takes_turns(program: Program, number: int) -> bool:
+    """It waits for a sign of the other side: whether weights change meanwhile cannot be read here."""
+    reached = [number, *(e.callee for e in program.calls.edges[number] if e.confidence is not Confidence.HINT)]
+    calls = [c for n in reached for c in program.tree.functions[n].fact.calls]
+    return any(c.name.rpartition(".")[2] in _SIGNS and "." in c.name[1:] for c in calls) or any(
+        c.name.endswith(".get") and not c.args for c in calls
+    )
 
 
 def _parts(program: Program, number: int) -> list[_Part]:
