@@ -41,6 +41,7 @@ class Aliases:
             words for words in self._lean if len(words) <= 1 and set(words) <= {*rules.weak.words, *rules.weak.never, *rules.nouns}
         ]:
             del self._lean[bare]
+        self._sides = frozenset((*rules.versions.sampler, *rules.versions.trainer, "replica"))
         self._weak = {tuple(name.split()): term for term in ("sampled", "taken") for name in getattr(rules.weak, term)}
         self._bare = {(word,) for word in rules.weak.bare}
         self._weak_words = frozenset(rules.weak.words)
@@ -155,7 +156,7 @@ class Aliases:
         if config and (term in {"sampled", "step"} or not term) and words[0] in {"total", "max"} and has_noun and len(words) <= 3:
             term = "total_steps"
         if not term:
-            return None
+            return self._numbered(words, name, noun, config)
         kind = self._kinds[term]
         if term == "update" and set(words) <= {"step", "steps", "train", "training", "global", "total"} and "train" not in words:
             term, kind = "step", "axis"
@@ -167,6 +168,12 @@ class Aliases:
         return Key(
             name, term, unit, "yes" if kind in {"level", "axis"} else counting, reason, term == "dropped_other", "", stream, sure=False
         )
+
+    def _numbered(self, words: tuple[str, ...], name: str, noun: str, config: bool) -> Key | None:
+        """`engine0_version`: a version of one of several; a counter of one of several is no counter of all."""
+        plain = tuple(w for at, w in enumerate(words) if not (w.isdigit() and at and words[at - 1] in self._sides))
+        key = self._one(" ".join(plain), name, noun, config) if len(plain) < len(words) else None
+        return key if key is not None and self._kinds[key.term] == "version" else None
 
     def _counts(self, word: str) -> bool:
         """Whether a word after a number opens the next count, rather than naming what this one counts."""

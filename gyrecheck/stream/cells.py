@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from gyrecheck.stream.phrases import NUMBER, number
+from gyrecheck.stream.spelling import NUMBER, number
 
 _LETTERS = re.compile(rb"[a-z]+")
 _FOLD = re.compile(r"[\W_]+")

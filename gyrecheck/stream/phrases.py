@@ -15,28 +15,17 @@ from functools import cache
 from gyrecheck.model.events import Key
 from gyrecheck.rulebook.aliases import load_aliases, understand
 from gyrecheck.rulebook.log_formats import load_terms
+from gyrecheck.stream.spelling import NUMBER, OF_VERSION, OLDEST
 
-NUMBER = re.compile(
-    r"(?<![\w.])(?:[-+](?=[\d.]))?(?:0[xX][0-9a-fA-F]+|\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d,])|\d+\.\d+(?:[eE][-+]?\d+)?|\d+\.?(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf|NaN|Infinity)"
-    r"(?![\w])(?!\.\.)(?!\.\d)(?!:\d\d)"
-)
-_WRAPPED = re.compile(
-    r"\b(?:(?:np|numpy|torch|jnp|tf)\.)?(?:u?int|float|bfloat|long|double|tensor|Tensor|array)\d*\(\[?\s*([-+\w.]+)[^()]*\)"
-)
 _TOKEN = re.compile(
     rf"(?P<clock>\d{{1,4}}:\d\d(?::\d\d)?(?:\.\d+)?|\d+\.\.\.?\d+|\b\d{{4}}-\d\d-\d\d\b|\b\d+(?:\.\d+)?(?:ms|s|it/s|GB|MB|x)\b(?!\w))"
     rf"|(?P<number>{NUMBER.pattern})(?P<percent>\s?%)?"
     r"|(?P<word>[^\W\d_](?:[\w./\-]*\w)?|_\w+)|(?P<sep>[=:])|(?P<of>/)|(?P<stop>[,|;(){}\[\]│┃·•>]|\s-+\s|--+)"
 )
-_AT = re.compile(r"(?<=[a-z])@(?=v?\d)")
-_ASIDE = re.compile(r"(?<=\w) \(([a-z][a-z |]{2,30})\)(?= [-+]?[\d.])")
 _SPEAKERS = frozenset(
     ("trainer", "learner", "optimizer", "optimiser", "opt", "updater", "sampler", "actor", "collector", "sim", "gen", "engine")
 )
 """`learner: 54 unrolls learned from` is about what was learned from, not about a count of learners."""
-_VERSION = re.compile(r"(?<![\w.\-/])[vV](\d+)(?:\s?(?P<range>-|\.\.\.?|to)\s?[vV]\d+)?(?![\w.])")
-_OF_VERSION, _OLDEST = "\u02c5", "\u02c4"
-"""Set before a number that was spelled as a version, `v7`, or as the first of several, `v5-v7`."""
 _TOTALS = re.compile(
     r"(?i)\b(?:totals?|cumulative(?:ly)?|so far|lifetime|overall|all told)\b[^=:|;,]{0,24}:(?=\s*[a-z])"
     r"|\b(?:event|type|kind|tag|record|msg|message|scope)\s*[:=]\s*[\w ]*?(?:totals?|cumulative|lifetime|so far|overall)\b(?=,)"
@@ -48,6 +37,10 @@ _STATISTICS = frozenset(
         "avg",
         "average",
         "max",
+        "top",
+        "peak",
+        "worst",
+        "highest",
         "min",
         "std",
         "p50",
@@ -64,7 +57,6 @@ _STATISTICS = frozenset(
         "fill",
     )
 )
-_QUOTES = str.maketrans("", "", "'\"`")
 _SPLIT_NAMES = frozenset(("published", "loaded", "policy_version", "trainer_version", "sample_version", "done"))
 """Terms whose names may close round the number: `weights 398 published`, `done 64 prompts`."""
 EVALUATION = frozenset(("eval", "evaluation", "validation", "val"))
@@ -77,31 +69,6 @@ Lookup = Callable[[str, str, bool], Key | None]
 
 Plan = tuple[tuple[int, Key, float], ...]
 """Which number (0-based among all of the line) gives which key, and its factor."""
-
-
-def prepared(text: str) -> str:
-    """The text with wrapped numbers opened (`np.float64(1.25)`) and quotes gone; both plan and numbers are read from this."""
-    if "(" in text and ("np." in text or "tensor(" in text or "float" in text or "int" in text):
-        text = _WRAPPED.sub(r"\1", text)
-    if "@" in text:
-        text = _AT.sub(" at ", text)  # `trainer@72`
-    if ") " in text:
-        text = _ASIDE.sub(r" \1", text)  # `gap (mean abs) 0.3`
-    if "v" in text:
-        text = _VERSION.sub(lambda found: (_OLDEST if found["range"] else _OF_VERSION) + found[1], text)
-    return text.translate(_QUOTES)
-
-
-def numbers(text: str) -> list[float]:
-    """All numbers of a prepared line, in order; what a plan's indices count."""
-    return [number(found) for found in NUMBER.findall(text)]
-
-
-def number(text: str) -> float:
-    """One number as spelled: `1e3`, `-4`, `1,024`, `0x10`, `nan`."""
-    if "x" in text or "X" in text:
-        return float(int(text, 16))
-    return float(text.replace(",", ""))
 
 
 def plan(text: str, look: Lookup = understand) -> Plan:
@@ -131,6 +98,7 @@ def _plan(text: str, config: bool, look: Lookup) -> Plan:
     after_slash = False
     stem: list[str] = []  # `versions apart mean 1.2, max 3`: of these too
     heading: list[str] = []  # `lag: mean=1.2 max=3` is about the lag
+    several: tuple[Key, int] | None = None  # a side's version that may stand there for each of its processes
     opened = 0  # readings before the parts of a number in brackets
     total = _TOTALS.search(text)
     totals = total.end() if total else 0  # `totals after 3: sampled=96`: whatever each line adds, these are running totals
@@ -194,7 +162,15 @@ def _plan(text: str, config: bool, look: Lookup) -> Plan:
                     out.append((index, key, 1.0))
                 before, seen_separator, fresh = [], False, False
                 continue
+            if not before and out and several is not None and _goes_on(tokens, at):
+                several = (several[0], several[1] + 1)  # `engines at v8 v8 v3 v8`: each of them
+                out.append((index, replace(several[0], name=f"{several[0].name} {several[1]}"), 1.0))
+                continue
+            several = None
             full = before
+            if not before and heading and tokens[at - 1][0] == "[":
+                full = before = heading  # `engine_versions: [8, 8, 3, 8]`
+                segment_opens_with_number = False
             if len(before) == 1 and before[0].lower() in _STATISTICS:
                 full = [*(heading or stem), *before]
             elif len(before) == 1 and heading and (side := look(" ".join([*heading, *before]), "", config)) and _kind(side) == "version":
@@ -206,7 +182,7 @@ def _plan(text: str, config: bool, look: Lookup) -> Plan:
             if key is not None and after and _counts_others(tokens, at, key):
                 key = _longest(after, "", config, look, from_left=True)
             spelled = text[token.start("number") - 1 : token.start("number")]
-            if spelled in {_OF_VERSION, _OLDEST}:
+            if spelled in {OF_VERSION, OLDEST}:
                 key = _of_version(key, full, spelled, config, look)
             if key is not None and totals and token.start() >= totals and key.cumulative == "detect" and _kind(key) == "counter":
                 key = replace(key, cumulative="yes")
@@ -216,9 +192,16 @@ def _plan(text: str, config: bool, look: Lookup) -> Plan:
                 key = None
             if key is not None:
                 out.append((index, key, 0.01 if token["percent"] and key.term in _SHARES else 1.0))
+                several = (key, 1) if key.term == "loaded" else None
             before, seen_separator, fresh = [], False, False
         after_slash = False
     return tuple(out)
+
+
+def _goes_on(tokens: list[re.Match[str]], at: int) -> bool:
+    """Whether a number follows on another with nothing but a comma between."""
+    back = at - 2 if tokens[at - 1][0] == "," else at - 1
+    return back >= 0 and tokens[back].lastgroup == "number"
 
 
 def _last_open(tokens: list[re.Match[str]], at: int) -> int:
@@ -248,7 +231,7 @@ def _of_version(key: Key | None, before: list[str], spelled: str, config: bool, 
     """What a number spelled as a version tells: `trained with v7` is no count of what was trained."""
     if key is None or _kind(key) not in {"version", "axis", "setting"}:
         key = look(" ".join([*before[-4:], "version"]), "", config) if before else None
-    if key is not None and spelled == _OLDEST and key.term == "sample_version":
+    if key is not None and spelled == OLDEST and key.term == "sample_version":
         return replace(key, term="oldest_version")
     return key
 

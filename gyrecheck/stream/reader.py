@@ -14,8 +14,9 @@ from gyrecheck.rulebook.log_formats import LineRule, LogFormat, load_terms
 from gyrecheck.stream.cells import NO_DIGITS, bounded, boxed, flattened
 from gyrecheck.stream.format_keys import NO_LINE, PLANS, FormatKeys
 from gyrecheck.stream.line_marks import WORDS, LineMarks
-from gyrecheck.stream.phrases import NUMBER, Plan, number, numbers, plan, prepared
+from gyrecheck.stream.phrases import Plan, plan
 from gyrecheck.stream.probe import Caution
+from gyrecheck.stream.spelling import NUMBER, number, numbers, prepared
 from gyrecheck.stream.strip import ANSI
 
 Values = tuple[tuple[Key, float], ...]

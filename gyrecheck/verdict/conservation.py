@@ -16,7 +16,7 @@ from gyrecheck.verdict.accounts import Account
 from gyrecheck.verdict.balance import Balance, balance, equation, overstated
 from gyrecheck.verdict.flows import Flow
 from gyrecheck.verdict.missing_term import CODE, TWICE, left_missing, suppressed, term_missing, undecided
-from gyrecheck.verdict.residual_shape import adds_up, floor, mid_cycle, named_as, over_capacity, steady_offset, stopped
+from gyrecheck.verdict.residual_shape import adds_up, floor, in_other_things, mid_cycle, named_as, over_capacity, steady_offset, stopped
 from gyrecheck.verdict.ruling import Because, Docket, count
 
 
@@ -127,6 +127,11 @@ def _broken(snapshot: Snapshot, found: Balance, at: int, docket: Docket) -> None
         return
     if r < 0 and at == 0 and account.unit is Unit.TOKEN and account.taken is not None and _more_than_sampled(account):
         _padded(account, docket)
+        return
+    k = in_other_things(found) if r > 0 else 0
+    if k:
+        how = f"; `{account.sampled.name}` is {count(k)} times all that the others name on every line: it counts other things (frames of a step, members of a group)"
+        undecided(found, "taken", r, docket, snapshot, how)
         return
     other = named_as(snapshot, account.sampled.last_place.text, r)
     if other:

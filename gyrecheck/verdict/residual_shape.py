@@ -17,6 +17,9 @@ from gyrecheck.verdict.flows import last_move
 LEAST_NAMED = 10
 """A smaller number may stand on a line by chance."""
 _NAMED = re.compile(r"([A-Za-z][\w./-]*)[\"']?\s*[=:]?\s*(\d[\d,]*(?:\.\d+)?)(?![\w.%/])")
+_THINGS = re.compile(
+    r"(?<![a-z])(frame|timestep|step|transition|sample|episode|trajector|rollout|group|prompt|token|row|sequence|completion)(?:s|y|ies)?(?![a-z])"
+)
 _SAYS_MISSING = re.compile(r"(?i)missing|unaccounted|gap|diff|delta|leak|vanish|balance|residual")
 
 
@@ -33,6 +36,18 @@ def mid_cycle(found: Balance, last_good: int, good: list[int]) -> bool:
     ahead = any(r < -found.tolerance for _, r in tail)
     was_ahead = any(r < -found.tolerance for _, r in found.rows[good[0] : last_good])
     return untold and len(tail) <= max(longest, 1) and (was_ahead or not ahead)
+
+
+def in_other_things(found: Balance) -> int:
+    """How many times all the rest what was sampled is, where that is one whole number on every line and the two are named for other things."""
+    sampled, taken = found.account.sampled, found.account.taken
+    if sampled is None or taken is None or len(found.rows) < LEAST_NAMED:
+        return 0
+    nouns = [set(_THINGS.findall(f.name.lower())) for f in (sampled, taken)]
+    ratios = [made / (made - r) for order, r in found.rows if (made := sampled.at(order) or 0.0) and made > r]
+    k = round(ratios[-1]) if ratios else 0
+    same = nouns[0] == nouns[1] or not nouns[0]
+    return k if k >= 2 and not same and all(abs(ratio - k) <= 1e-3 * k for ratio in ratios) else 0
 
 
 def named_as(snapshot: Snapshot, text: str, missing: float) -> str:
