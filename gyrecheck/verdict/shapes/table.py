@@ -36,6 +36,7 @@ from gyrecheck.verdict.shapes.raised_after_failure import raised_after_failure
 from gyrecheck.verdict.shapes.record_fields import record_fields
 from gyrecheck.verdict.shapes.recorded_forward import recorded_forward
 from gyrecheck.verdict.shapes.remade import remade
+from gyrecheck.verdict.shapes.remainder_lost import remainder_lost
 from gyrecheck.verdict.shapes.same_object import same_object
 from gyrecheck.verdict.shapes.same_seed import same_seed
 from gyrecheck.verdict.shapes.sampler_log import sampler_log
@@ -106,4 +107,5 @@ SHAPES: tuple[Shape, ...] = (
     made_up_row,
     drawn_once,
     snapshot_once,
+    remainder_lost,
 )
