@@ -5,7 +5,7 @@ Followed through at most three calls, each only when it is surely known; a value
 
 from __future__ import annotations
 
-from gyrecheck.model.facts import Function
+from gyrecheck.model.facts import Atoms, Function
 from gyrecheck.model.finding import Confidence
 from gyrecheck.program.calls import Edge
 from gyrecheck.program.flow import Reached, reach
@@ -13,6 +13,7 @@ from gyrecheck.program.program import Program
 from gyrecheck.verdict.shapes.forwards import cuts
 
 _DEEP = 3
+_FORM = frozenset({"shape", "dtype", "device", "ndim", "requires_grad"})
 
 
 def keeper(program: Program, number: int, flow: Reached) -> Edge | None:
@@ -24,6 +25,9 @@ def _keeper(program: Program, number: int, flow: Reached, seen: frozenset[int]) 
     for edge in program.calls.edges[number]:
         if edge.kind != "call" or edge.confidence is Confidence.HINT or edge.call not in flow.taken or edge.callee in seen:
             continue
+        cls = program.tree.functions[edge.callee].cls
+        if cls >= 0 and program.calls.class_kind(cls) in {"env", "module"}:
+            continue  # a layer's own state, or an action that the environment remembers
         taken = given_to(program, number, edge, flow)
         if taken and _keeps(program, edge.callee, taken, seen | {edge.callee}):
             return edge
@@ -49,7 +53,7 @@ def _keeps(program: Program, number: int, params: tuple[str, ...], seen: frozens
         return False
     fact = program.tree.functions[number].fact
     flow = reach(fact, paths=params, cut=lambda c: cuts(program, number, c))
-    if any(b.target.startswith("self.") and b.form not in {"with", "for"} for b in flow.kept):
+    if any(b.target.startswith("self.") and b.form not in {"with", "for"} and _graph_in(flow, b.value) for b in flow.kept):
         return True
     outside = _outside(fact)
     for at in flow.taken:
@@ -57,6 +61,11 @@ def _keeps(program: Program, number: int, params: tuple[str, ...], seen: frozens
         if head and last in program.words["stores"] and (head.startswith("self.") or head in outside):
             return True
     return len(seen) <= _DEEP and _keeper(program, number, flow, seen) is not None
+
+
+def _graph_in(flow: Reached, atoms: Atoms) -> bool:
+    """The value itself is among the atoms, not only its form."""
+    return any(flow.holds(a) and not (isinstance(a, str) and a.rpartition(".")[2] in _FORM) for a in atoms)
 
 
 def _outside(fact: Function) -> frozenset[str]:
