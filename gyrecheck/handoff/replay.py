@@ -11,6 +11,7 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -78,17 +79,22 @@ class Replayer:
         if self.folder is not None and version is not None:
             arguments.append(self._weights(version))
         try:
-            with torch.no_grad():
+            with torch.no_grad(), redirect_stdout(sys.stderr):  # standard output is the report's
                 answer = self.policy(*arguments)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             shapes = f"observations {_shape(call.observations)}, actions {list(call.actions.shape)}"
             raise GyreError(
                 f"--policy {self.name}: raised {type(error).__name__}: {error} (version {version}, {shapes})",
                 hint="it is called as f(observations, actions, weights) and returns one log-prob an action",
             ) from error
-        array = (
-            answer.detach().cpu().to(torch.float64).numpy() if isinstance(answer, torch.Tensor) else np.asarray(answer, dtype=np.float64)
-        )
+        try:
+            array = (
+                answer.detach().cpu().to(torch.float64).numpy()
+                if isinstance(answer, torch.Tensor)
+                else np.asarray(answer, dtype=np.float64)
+            )
+        except (TypeError, ValueError) as error:
+            raise GyreError(f"--policy {self.name}: returned {type(answer).__name__}, expected {call.recorded.size} numbers") from error
         size = call.recorded.size
         if array.size != size or array.ndim > 2 or (array.ndim == 2 and 1 not in array.shape):
             more = "; sum over action dimensions" if array.ndim == 2 and array.shape[0] == size else ""
@@ -146,15 +152,21 @@ def load_policy(spec: str, *, weights: bool) -> Callable[..., Any]:
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
-        module = importlib.import_module(module_name)
+        with redirect_stdout(sys.stderr):
+            module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         raise GyreError(f"--policy {spec}: no module named {error.name}", hint="run in the project's folder, or install it") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise GyreError(f"--policy {spec}: importing {module_name} raised {type(error).__name__}: {error}") from error
     function: Callable[..., Any] | None = getattr(module, function_name, None)
     if function is None or not callable(function):
         near = did_you_mean(function_name, [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")])
-        raise GyreError(f"--policy {spec}: {module_name} has no function `{function_name}`", hint=near)
+        has = (
+            f"`{function_name}` of {module_name} is no function"
+            if function is not None
+            else f"{module_name} has no function `{function_name}`"
+        )
+        raise GyreError(f"--policy {spec}: {has}", hint=near)
     try:
         inspect.signature(function).bind(*[None] * (3 if weights else 2))
     except TypeError as error:

@@ -36,6 +36,14 @@ def wrong_shape(observations, actions, weights):
     return observations @ weights["w"]
 def raises(observations, actions, weights):
     raise RuntimeError("no such layer")
+def leaves(observations, actions, weights):
+    raise SystemExit(0)
+def words(observations, actions, weights):
+    return "done"
+CONSTANT = 3
+def talks(observations, actions, weights):
+    print("from the policy")
+    return log_prob(observations, actions, weights)
 def of_tokens(prompt, answer, weights):
     before = torch.cat([prompt[-1:], answer[:-1]])
     return torch.log_softmax(weights["w"][before], -1).gather(-1, answer[:, None])[:, 0]
@@ -197,6 +205,9 @@ def test_fewer_rows_on_request(run):
         ("replay_policy:without_weights", "cannot be called as f(observations, actions, weights)"),
         ("replay_policy:wrong_shape", "returned shape"),
         ("replay_policy:raises", "raised RuntimeError: no such layer"),
+        ("replay_policy:leaves", "raised SystemExit: 0"),
+        ("replay_policy:words", "returned str, expected"),
+        ("replay_policy:CONSTANT", "is no function"),
     ],
 )
 def test_a_policy_that_cannot_be_used_is_one_sentence(run, policy, words):
@@ -205,6 +216,16 @@ def test_a_policy_that_cannot_be_used_is_one_sentence(run, policy, words):
     with pytest.raises(GyreError) as raised:
         replayed([file], policy=policy, weights=run / "weights")
     assert words in raised.value.message
+
+
+def test_what_a_policy_prints_stays_out_of_the_report(run, capsys):
+    """Standard output is the report's: a function that prints does so on standard error."""
+    file = _write(run / "a.jsonl", _records())
+    report = replayed([file], policy="replay_policy:talks", weights=run / "weights")
+    assert report.verdicts[0].state is State.HOLDS
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "from the policy" in said.err
 
 
 def test_weights_folders_that_cannot_be_used(run, tmp_path):
