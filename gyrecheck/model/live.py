@@ -41,8 +41,8 @@ class ProcessCounts:
         Of all sample calls, those that the project marked are the ones that count where there are any: a marked rollout makes its env steps.
         Of all updates together, those within another one (the optimizer steps of a marked update) are no further ones.
         """
-        if letter == "S" and marked is None:
-            return self.calls("S", marked=True) or self.calls("S", marked=False)
+        if letter == "S" and marked is None and (own := self.calls("S", marked=True)):
+            return own + self.cells.get("sample_calls", 0)
         found = sum([s.calls for s in self.sites if s.letter == letter and s.entry and (marked is None or (s.role == "marked") is marked)])
         spare = self.cells.get("sample_calls" if letter == "S" else "update_calls", 0)
         nested = self.cells.get("nested_updates", 0) if letter == "T" and marked is None else 0
@@ -51,7 +51,7 @@ class ProcessCounts:
     @property
     def env_steps(self) -> int:
         """Steps of environments that the hook found itself."""
-        return self.calls("S", marked=False)
+        return sum([s.calls for s in self.sites if s.letter == "S" and s.entry and s.role != "marked"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +118,11 @@ class HookedRun:
 
     def calls(self, letter: str, *, marked: bool | None = None) -> int:
         """Sample or update calls summed over the processes; marks in one of them decide for all what a sample call is."""
-        if letter == "S" and marked is None:
-            return self.calls("S", marked=True) or self.calls("S", marked=False)
+        if letter == "S" and marked is None and (own := [p for p in self.processes if p.calls("S", marked=True)]):
+            return sum(p.calls("S") for p in own)
         return sum(p.calls(letter, marked=marked) for p in self.processes)
 
     @property
     def env_steps(self) -> int:
         """Steps of environments that the hook found itself, in all processes."""
-        return self.calls("S", marked=False)
+        return sum(p.env_steps for p in self.processes)

@@ -109,7 +109,7 @@ def events_of(run: HookedRun) -> Iterable[Event]:
                 if value or term not in {"drawn", "dropped_other", "in_flight"}:
                     yield Event(term, value, Unit.SAMPLE, **common)  # type: ignore[arg-type]
         for letter, kind, side in (("S", "sample_call", "sampling"), ("T", "update_call", "training")):
-            calls = process.calls(letter, marked=marked if letter == "S" else None)
+            calls = process.calls(letter) if letter == "T" or not marked or process.calls("S", marked=True) else 0
             if calls:
                 yield Event(kind, calls, Unit.CALL, side=side, **common)  # type: ignore[arg-type]
     for event in run.of("publish", "loaded"):
