@@ -9,12 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gyrecheck.model.finding import Severity, State
+from gyrecheck.model.snapshot import Series
 from gyrecheck.rulebook.thresholds import Thresholds
 from gyrecheck.verdict.flows import Flow, build_flows
 from gyrecheck.verdict.ruling import Because, Docket, count
+from gyrecheck.verdict.running_totals import usual_step
 from gyrecheck.verdict.view import View
 
 _DECLARED = ("declared_reuse", "updates_per_step", "updates_per_call", "update_interval", "minibatch_size", "batch_size")
+
+
+MANY_STEPS, LARGEST = 100, 1e9
+"""Environment steps pass by hundreds between two lines, train steps hardly; what is larger is a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +59,18 @@ def cadence(a: View, b: View) -> Cadence:
 
 
 def sampled_in(run: View) -> Flow | None:
-    """What sampling produced, in a balance or on its own."""
+    """What sampling produced, in a balance, on its own, or as a position told in steps of the environment."""
     if run.sampled is not None:
         return run.sampled
-    return next(
-        iter(build_flows(run.series("sampled", least=3), frozenset(("sampled",)), frozenset(), [m.order for m in run.restarts])), None
-    )
+    told = [*run.series("sampled", least=3), *(s for s in run.series("step", least=3) if _counts_environment(s))]
+    marks = [mark.order for mark in run.restarts]
+    return next(iter(build_flows(told[:1], frozenset(("sampled", "step")), frozenset(), marks)), None)
+
+
+def _counts_environment(axis: Series) -> bool:
+    """Whether a position is told in steps of the environment: by its name, or by the many that pass from line to line."""
+    named = any(word in axis.name.lower() for word in ("env", "timestep", "frame"))
+    return axis.rises >= 0.8 * (axis.count - 1) and axis.high < LARGEST and (named or usual_step(axis.values) >= MANY_STEPS)
 
 
 def _rate(run: View) -> float | None:

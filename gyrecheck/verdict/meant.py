@@ -40,10 +40,14 @@ def _total_alone(series: Series, snapshot: Snapshot, counters: set[str]) -> Seri
     """
     if series.key.term not in counters or series.key.cumulative != "detect" or series.falls < 3 or series.thinned > 1:
         return series
-    where = {order: at for at, order in enumerate(series.orders)}
+    where: dict[int, int] = {}
     for other in snapshot.series:
         if (other.path, other.pid) != (series.path, series.pid) or not 3 <= other.count < series.count or other.thinned > 1:
             continue
+        end = series.index(other.orders[-1])
+        if end < 0 or series.orders[end] != other.orders[-1] or series.values[end] < series.high:
+            continue  # a running total is never higher than at its end
+        where = where or {order: at for at, order in enumerate(series.orders)}
         own = [where[order] for order in other.orders if order in where]
         inside = set(own)
         rest = [v for at, v in enumerate(series.values) if at not in inside]
@@ -88,9 +92,12 @@ def _meant(series: Series, settings: set[tuple[str, int]]) -> Series:
 
 def _counted_is_sampled(series: tuple[Series, ...]) -> tuple[Series, ...]:
     """A bare count (`samples 640`) that what is taken and left make up, on the same lines: it counts what was sampled."""
+    terms = {s.key.term for s in series}
+    if "counted" not in terms or "sampled" in terms:
+        return series
     taken = next((s for s in series if s.key.term == "taken" and s.count >= 4), None)
     left = next((s for s in series if s.key.term == "left" and taken is not None and list(s.orders) == list(taken.orders)), None)
-    if taken is None or left is None or any(s.key.term == "sampled" for s in series):
+    if taken is None or left is None:
         return series
     sinks = [s for s in series if s.key.term in {"dropped", "dropped_stale", "dropped_other"} and list(s.orders) == list(taken.orders)]
     rest = [sum(row) for row in zip(taken.values, left.values, *(s.values for s in sinks), strict=True)]

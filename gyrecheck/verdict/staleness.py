@@ -20,6 +20,8 @@ _LAST = re.compile(r"(?i)(?<![a-z])(last|tail|newest|final|finished|completed|en
 _COUNTED_FROM = re.compile(
     r"(?i)(?<![a-z])(first|head|oldest|last|tail|newest|final)\W+(?:\w+\W+)?(?:token|segment|turn|chunk|fragment)s?\b"
 )
+_LYING = re.compile(r"(?i) - .*(?<![a-z])(oldest|min|tail|queued?|buffer(ed)?)(?![a-z])")
+"""An age computed from the oldest version that lies there: it may still be dropped when it is taken."""
 
 
 def judge_staleness(run: View, docket: Docket) -> None:
@@ -148,7 +150,7 @@ def _over_age(run: View, ages: tuple[Series, ...], docket: Docket) -> bool:
         ]  # fmt: skip
         over = [i for i in over if series.orders[i] not in stale or run.series("taken")]
         if over and not _only_dropped(run, series, over):
-            found.append((series, over, len(other) > 1 and bool(end) and not meant))
+            found.append((series, over, (len(other) > 1 and bool(end) and not meant) or bool(_LYING.search(series.name))))
     most = max((len(over) for _, over, _ in found), default=0)
     for series, over, open_end in [item for item in found if 2 * len(item[1]) >= most][:1]:  # an average hides most of what is too old
         at = over[0]
@@ -197,6 +199,8 @@ def _only_dropped(run: View, series: Series, over: list[int]) -> bool:
 def _left_behind(run: View, ages: tuple[Series, ...], docket: Docket) -> bool:
     """The age grows one for one with the trainer's version: what samples still acts with one old version."""
     t, limit = docket.rules.thresholds, _limit(run, docket)
+    if (run.main is not None and run.main.mode == "replay") or run.series("drawn"):
+        return False  # the oldest data of a store that fills is as old as the run
     versions = run.series("trainer_version", "policy_version", "published", least=t.behind_readings)
     for series in sorted(ages, key=lambda s: s.key.term != "age_max"):
         for version in versions:
@@ -217,6 +221,9 @@ def _left_behind(run: View, ages: tuple[Series, ...], docket: Docket) -> bool:
                 or grown < 3 * before
             ):
                 continue
+            others = [s for s in run.series("age", "age_min", least=t.behind_readings) if s is not series and s.path == series.path]
+            if any(s.last - s.values[max(s.index(series.orders[at]), 0)] < 0.9 * grown for s in others):
+                continue
             docket.add(
                 "GYR406",
                 State.BROKEN,
@@ -227,6 +234,7 @@ def _left_behind(run: View, ages: tuple[Series, ...], docket: Docket) -> bool:
                 first=series.place(at),
                 because=[Because(series.place(at), "from here on"), Because(series.last_place, series.name)],
                 hint="let the sampler load the newest version between rollouts; check that the load reaches the module that acts",
+                at_most=None if others or series.key.term == "age" else Severity.WARNING,  # the oldest of a mixture may be one straggler
             )
             return True
     return False

@@ -20,6 +20,9 @@ FOUND = (
     # (9,900 - 733) updates for (60,000 - 4,998) steps.
     ("six-copies-one-step", "GYR525", "updates_per_sample", 0.167),
     ("ten-epochs", "GYR418", "approx_kl", 0.1171),
+    ("utd-twenty", "GYR418", "entropy", 0.371),
+    # 39 x 250 updates for 39 x 2,000 frames.
+    ("eight-environments", "GYR525", "updates_per_sample", 0.125),
 )
 
 
