@@ -22,10 +22,13 @@ def gyre_contract() -> Callable[..., None]:
     from gyrecheck.handoff import ContractError, assert_contract
 
     def keeps_contract(batch: object, **options: Any) -> None:  # noqa: ANN401 - passed on to one function
+        broken = ""
         try:
             assert_contract(batch, **options)
         except ContractError as error:
-            pytest.fail(str(error), pytrace=False)
+            broken = str(error)
+        if broken:  # outside the handler, so that it is said once
+            pytest.fail(broken, pytrace=False)
 
     return keeps_contract
 

@@ -126,7 +126,14 @@ def _width(value: object) -> int:
 
 def _column(key: str, value: Any, first: int, take: int) -> Column:  # noqa: ANN401 - arrays of any library
     if _is_array(value):
-        return column_of_array(key, _numpy(value[first : first + take]), dtype=str(value.dtype).removeprefix("torch."))
+        try:
+            held = _numpy(value[first : first + take])
+        except (NotImplementedError, RuntimeError, TypeError) as error:
+            kind = f"{getattr(value, 'layout', '')} on {getattr(value, 'device', 'its device')}".removeprefix("torch.").strip()
+            raise GyreError(
+                f"`{key}`: its values cannot be read ({kind})", hint="give a dense array on a device that holds values"
+            ) from error
+        return column_of_array(key, held, dtype=str(value.dtype).removeprefix("torch."))
     return column_of_values(key, [_plain(item) for item in value[first : first + take]])
 
 

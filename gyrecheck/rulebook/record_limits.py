@@ -22,6 +22,7 @@ class RecordLimits:
     ordered_records: int = 8
     rare_falls: float = 0.05
     large_fall: float = 3.0
+    clock_slack: float = 1.0
     group_rounding: float = 2e-3
     mixed_groups: float = 0.4
     frozen_steps: int = 5

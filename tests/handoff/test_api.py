@@ -249,3 +249,11 @@ def test_the_door_loads_nothing_heavy(statement):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = done.stdout.strip()
     assert loaded == "[]" or ("numpy" not in loaded and "torch" not in loaded and "typer" not in loaded)
+
+
+def test_a_tensor_without_readable_values_is_one_sentence():
+    """Sparse and meta tensors hold no dense values: the field is named, nothing of torch's own message is shown."""
+    for held in (torch.eye(8).to_sparse(), torch.zeros(8, 4, device="meta")):
+        with pytest.raises(GyreError, match="`obs`: its values cannot be read") as caught:
+            check({"obs": held, "reward": torch.ones(8)})
+        assert "\n" not in caught.value.message

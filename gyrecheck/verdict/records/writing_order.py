@@ -77,7 +77,8 @@ class WritingOrder(Question):
             ):
                 continue
             usual = float(np.median(self.rises[role]))
-            large = [fall for fall in falls if fall[2] - fall[3] > load_record_limits().large_fall * usual]
+            least = load_record_limits().clock_slack if role == "wall_clock" else 0.0
+            large = [f for f in falls if f[2] - f[3] > max(load_record_limits().large_fall * usual, least * _per_second(f[2]))]
             if not large:
                 continue
             where = Ranges()
@@ -89,6 +90,11 @@ class WritingOrder(Question):
                 "a counter that started again, or old records written again"
             )
             yield case.finding("GYR347", text, where=where, role=role, evidence=seen, severity=Severity.WARNING)
+
+
+def _per_second(clock: float) -> float:
+    """Units of a second that a time since the epoch is counted in: 1, or 1e3, 1e6, 1e9 where it is far too large for seconds."""
+    return float(next((scale for scale in (1e9, 1e6, 1e3) if clock > 1e8 * scale), 1.0))
 
 
 def _by(writers: list[Any]) -> dict[Any, Any]:

@@ -126,3 +126,15 @@ def test_episodes_that_stop_at_a_rollouts_length_are_a_note(judge: Any) -> None:
                 break
         number += 1
     assert _grave(judge, rows) == {}
+
+
+def test_a_clock_set_back_by_less_than_a_second_is_no_fault(judge: Any) -> None:
+    """5 ms back between records 1 ms apart is the clock's own correction, in seconds or nanoseconds; 300 s back is a record written again."""
+
+    def rows(back: float, unit: float) -> Rows:
+        times = [1.7e9 + 0.001 * at - (back if at >= 20 else 0.0) for at in range(40)]
+        return [{"sample_id": at, "policy_version": 3, "wall_clock": round(time * unit), "reward": at % 3} for at, time in enumerate(times)]
+
+    for unit in (1e6, 1e9):
+        assert "GYR347" not in _grave(judge, rows(0.005, unit))
+        assert _grave(judge, rows(300.0, unit))["GYR347"] == "21"
