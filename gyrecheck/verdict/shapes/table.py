@@ -27,6 +27,7 @@ from gyrecheck.verdict.shapes.lost_records import lost_records
 from gyrecheck.verdict.shapes.made_up_row import made_up_row
 from gyrecheck.verdict.shapes.missing_field import missing_field
 from gyrecheck.verdict.shapes.never_refreshed import never_refreshed
+from gyrecheck.verdict.shapes.never_stepped import never_stepped
 from gyrecheck.verdict.shapes.optimizer_reach import optimizer_reach
 from gyrecheck.verdict.shapes.overcounted import overcounted
 from gyrecheck.verdict.shapes.papered_over import papered_over
@@ -73,6 +74,7 @@ SHAPES: tuple[Shape, ...] = (
     remade,
     optimizer_reach,
     emptied_hook,
+    never_stepped,
     empty_update,
     target_gradient,
     kept_graph,
