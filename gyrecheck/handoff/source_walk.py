@@ -101,8 +101,8 @@ class Walk:
                 )
             self._stores(module, stage, node, held)
             self._padding(module, node)
-        for name in self._typed_records(module, function):
-            self._struct(module, module.records[name])
+        for name, held_by in self._typed_records(module, function):
+            self._struct(module, module.records[name], held_by)
 
     def _keys(self, module: Module, node: ast.AST, held: dict[str, bool]) -> Iterator[tuple[str, How, str]]:
         """Keys read by this node, with how and with the default's source."""
@@ -202,26 +202,28 @@ class Walk:
             said = f"batch_first={batch_first}" if first is not None else "batch_first left at False"
             self.layout = ("BT" if batch_first else "TB", f"{last_name(node.func)} with {said} at {module.path}:{node.lineno}")
 
-    def _typed_records(self, module: Module, function: Function) -> Iterator[str]:
-        """Record classes of this module that the function decodes into or takes as a parameter."""
-        named = {kind for kind in function.annotations.values() if kind in module.records and function.stage}
+    def _typed_records(self, module: Module, function: Function) -> Iterator[tuple[str, Stage]]:
+        """Record classes of this module that the function decodes into, or takes as a parameter at its own stage."""
+        decoded: set[str] = set()
         for node in own_nodes(function.node):
             if isinstance(node, ast.Call):
                 values = (*node.args, *(k.value for k in node.keywords))
                 if last_name(node.func) in self.words.record_makers:
-                    named |= {last_name(v) for v in values if last_name(v) in module.records}
+                    decoded |= {last_name(v) for v in values if last_name(v) in module.records}
                 if last_name(node.func) in module.records and any(k.arg is None for k in node.keywords):
-                    named.add(last_name(node.func))
-        yield from sorted(named)
+                    decoded.add(last_name(node.func))
+        taken = {kind for kind in function.annotations.values() if kind in module.records and function.stage} - decoded
+        yield from ((name, "loader") for name in sorted(decoded))
+        yield from ((name, function.stage or "loader") for name in sorted(taken))
 
-    def _struct(self, module: Module, record: ast.ClassDef) -> None:
+    def _struct(self, module: Module, record: ast.ClassDef, stage: Stage) -> None:
         for item in record.body:
             if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
                 default = ast.unparse(item.value) if item.value is not None else ""
                 how: How = "struct" if item.value is None else "default" if _is_filling(item.value) else "get"
                 dtype, axes = _annotated(item.annotation)
                 self.reads.append(
-                    KeyRead(item.target.id, module.path, item.lineno, record.name, "loader", how, default, bool(default), dtype, axes)
+                    KeyRead(item.target.id, module.path, item.lineno, record.name, stage, how, default, bool(default), dtype, axes)
                 )
 
 

@@ -230,3 +230,19 @@ def test_what_is_read_is_never_written_over(tmp_path):
         assert isinstance(outcome.exception, GyreError)
         assert "not overwritten" in str(outcome.exception)
     assert (sampler.read_bytes(), trainer.read_text()) == kept
+
+
+def test_a_typed_batch_of_the_train_step_may_hold_the_trainers_own_fields(tmp_path):
+    """Advantages in a record class that the train step takes are the trainer's product; in one that a loader decodes they must be in the file."""
+    sampler, trainer = tmp_path / "sampler.npz", tmp_path / "trainer.py"
+    np.savez(sampler, **_arrays())
+    head = "import json\nfrom dataclasses import dataclass\n@dataclass\nclass Batch:\n    obs: object\n    logprob: object\n    advantages: object\n"
+    step = "def train_step(model, batch: Batch):\n    return (model(batch.obs) - batch.logprob) * batch.advantages\n"
+    load = "def load_batch(path):\n    return [Batch(**json.loads(line)) for line in open(path)]\n"
+    missing = {}
+    for name, source in (("taken", head + step), ("decoded", head + load + step)):
+        trainer.write_text(source)
+        report, _, _ = compare(sampler, trainer)
+        missing[name] = [f.message for f in report.findings if f.severity is Severity.ERROR and "`advantages`" in f.message]
+    assert missing["taken"] == []
+    assert len(missing["decoded"]) == 1
