@@ -266,7 +266,7 @@ def reward_in_loss() -> Seams:
     return replace(HEALTHY, loss=lambda loss, obs: loss - 0.01 * reward_model(obs).mean())
 
 
-@fault("lint: GYR205 scheduler-stepped-by-samples")
+@fault("lint, run: GYR205 scheduler-stepped-by-samples")
 def scheduler_per_sample() -> Seams:
     """The learning-rate schedule moves once a trajectory instead of once an update."""
     return replace(HEALTHY, scheduler_steps=lambda trajectories: trajectories)

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from gyrecheck.hook.runtime import Runtime
     from gyrecheck.hook.updates import OptimizerState
 
+SIZES = 8
+"""Different numbers that are told apart."""
 SAME = 1e-6
 """Rates that differ by no larger part are one rate."""
 
@@ -36,6 +38,32 @@ class Rate:
         self.steps = 0
         """Steps with the restored rate."""
         self.site = ""
+
+
+class Advances:
+    """How a schedule's advances lie between the optimizers' steps."""
+
+    __slots__ = ("at", "gaps", "here", "repeats", "sizes")
+
+    def __init__(self) -> None:
+        self.at = self.here = 0
+        """Optimizer steps at the newest advance, and advances since that step."""
+        self.gaps = self.repeats = 0
+        """Places between two steps with an advance, and those with more than one."""
+        self.sizes: set[int] = set()
+        """How many advances there were at one place."""
+
+    def one(self, steps: int) -> None:
+        """It was advanced after this many optimizer steps."""
+        if not steps:
+            return
+        if steps != self.at:
+            if self.here and len(self.sizes) < SIZES:
+                self.sizes.add(self.here)
+            self.at, self.here = steps, 0
+            self.gaps += 1
+        self.here += 1
+        self.repeats += self.here == 2
 
 
 class Rates:

@@ -13,7 +13,7 @@ from gyrecheck.hook import side
 from gyrecheck.hook.count import begin_update, remember
 from gyrecheck.hook.modes import Modes
 from gyrecheck.hook.networks import fingerprint, peek, shape_of
-from gyrecheck.hook.rates import Rate, Rates
+from gyrecheck.hook.rates import Advances, Rate, Rates
 
 TYPE_CHECKING = False  # importing `typing` costs more than this package; type checkers know the name
 if TYPE_CHECKING:
@@ -58,8 +58,9 @@ class Updates:
         self.entry = runtime.entry("T", "optimizer.step", "optimizer.step")
         self.states: dict[int, OptimizerState] = {}
         """By identity of the optimizer: a dictionary of weak keys costs a step more than all else here."""
+        self.advances: weakref.WeakKeyDictionary[Any, Advances] = weakref.WeakKeyDictionary()
         self.schedules: weakref.WeakKeyDictionary[Any, list[int]] = weakref.WeakKeyDictionary()
-        self.made_schedules: list[tuple[str, list[int], Any]] = []
+        self.made_schedules: list[tuple[str, list[int], Any, Advances]] = []
         """The newest by class, counts and reference: their totals outlive the function that held them."""
         self.steps = 0
         """Steps of all optimizers of this process: the policy version as the hook counts it."""
@@ -195,17 +196,21 @@ class Updates:
         if counts is None:
             counts = self.schedules[scheduler] = [-1, self.runtime.samples, self.steps, 0, 0]  # its construction makes the first call
             gone = weakref.ref(scheduler, lambda _: counts.extend((self.runtime.samples, self.steps)))
-            self.made_schedules.append((type(scheduler).__name__, counts, gone))
+            self.advances[scheduler] = Advances()
+            self.made_schedules.append((type(scheduler).__name__, counts, gone, self.advances[scheduler]))
             del self.made_schedules[:-FIRST]
             if (held := self.states.get(id(getattr(scheduler, "optimizer", None)))) is not None:
                 held.rate.restored = None  # a schedule that is made after a restore begins where its author wants
         counts[0] += 1
         self.runtime.cells["scheduler_calls"][0] += counts[0] > 0
+        advances = self.advances[scheduler]
+        if counts[0] > 0:
+            advances.one(self.steps)
         name = type(scheduler).__name__
         if counts[0] > 0 and counts[0] & (counts[0] - 1) == 0:
             self.runtime.events.write(
                 "schedule", cls=name, n=counts[0], samples=self.runtime.samples - counts[1], steps=self.steps - counts[2],
-                site=side.caller(self.libraries, 3),
+                gaps=advances.gaps, repeats=advances.repeats, sizes=len(advances.sizes), site=side.caller(self.libraries, 3),
             )  # fmt: skip
         horizon = getattr(scheduler, horizons.get(name, "-"), None)
         if isinstance(horizon, int):
@@ -221,13 +226,15 @@ class Updates:
         for state in tuple(self.states.values()):  # also of optimizers that a function held which has returned
             self.runtime.events.write(
                 "totals", i=state.number, cls=state.kind, steps=state.steps, looked=state.looked, zero_rate=state.rate.zero,
-                in_eval=self.modes.watched[state.number].off if state.number in self.modes.watched else 0, rate_most=state.rate.most, rate_changes=state.rate.changes, backwards=self.backwards,
+                in_eval=self.modes.watched[state.number].off if state.number in self.modes.watched else 0,
+                rate_most=state.rate.most, rate_changes=state.rate.changes, backwards=self.backwards,
                 **{f"n_{key}": value for key, value in state.counts.items()},
             )  # fmt: skip
-        for name, counts, _ in self.made_schedules:
+        for name, counts, _, advances in self.made_schedules:
             samples, steps = counts[5:7] or (self.runtime.samples, self.steps)  # when it was last there
             self.runtime.events.write(
                 "schedule", cls=name, n=counts[0], samples=samples - counts[1], steps=steps - counts[2], horizon=counts[4], last=True,
+                gaps=advances.gaps, repeats=advances.repeats, sizes=len(advances.sizes),
             )  # fmt: skip
 
     def _state(self, optimizer: Any) -> OptimizerState:

@@ -47,6 +47,8 @@ class HookLimits:
     clip_share: float
     horizon_over: float
     schedule_fit: float
+    schedule_gaps: int
+    schedule_repeats: float
     rate_share: float
     rate_idle: float
     rate_jump: float

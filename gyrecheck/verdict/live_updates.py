@@ -200,14 +200,21 @@ def _schedules(run: HookedRun, limits: HookLimits, docket: Docket) -> None:
         _advanced_too_little(event, limits, docket)
     for event in last.values():
         advanced, samples, steps = event.number("n"), event.number("samples"), event.number("steps")
-        if advanced < limits.pace_least or samples < 2 * steps or abs(advanced - samples) > limits.same_pace * samples:
+        gaps, repeats = event.number("gaps"), event.number("repeats")
+        other = advanced >= limits.horizon_over * steps or (
+            event.number("sizes") >= limits.phases and abs(advanced - steps) > limits.schedule_fit * steps
+        )
+        outrun = gaps >= limits.schedule_gaps and repeats >= limits.schedule_repeats * gaps and other
+        paced = samples >= 2 * steps and abs(advanced - samples) <= limits.same_pace * samples
+        if advanced < limits.pace_least or not (paced or outrun):
             continue
         site = next((e.text("site") for e in run.of("schedule") if e.text("site")), "")
         docket.add(
             "GYR205",
             State.BROKEN,
-            f"{event.text('cls')} was advanced {count(advanced)} times: with the {count(samples)} sample calls, "
-            f"not with the {count(steps)} optimizer steps",
+            f"{event.text('cls')} was advanced {count(advanced)} times: "
+            + (f"with the {count(samples)} sample calls, " if paced else f"more than once at {count(repeats)} of {count(gaps)} turns, ")
+            + f"not with the {count(steps)} optimizer steps",
             quantity="schedule_steps",
             value=advanced,
             unit="step",

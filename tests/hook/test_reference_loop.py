@@ -36,13 +36,14 @@ SEEN = {
     "consumed-twice": "GYR510",
     "batch-too-large": "GYR503",
     "backward-in-sampling": "GYR101",
+    "scheduler-per-sample": "GYR205",
 }
 """Found when both sides take turns in one process, and when they run side by side."""
 TWO = {"update-per-sample": "GYR501"}
 """In one process that is what a synchronous loop does; with a sampler of its own it is the fault."""
 BESIDE = SEEN | TWO | {"weights-never-published": "GYR403", "weights-not-loaded": "GYR406"}
 """Found in two programs: the weights of two processes are compared only where one of them acts with what the other trains."""
-HIDDEN = {"done-merged", "reward-in-loss", "scheduler-per-sample"}
+HIDDEN = {"done-merged", "reward-in-loss"}
 """Nothing that a running process does tells these from a choice of its author: `lint` and `handoff` see them."""
 ENDS_WITH = {"missing-field": 1, "shape-jump": 1}
 
