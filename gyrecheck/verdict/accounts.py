@@ -17,6 +17,8 @@ from gyrecheck.verdict.flows import Flow, build_flows
 
 LEVELS = frozenset(("left", "in_flight"))
 COUNTED = frozenset(("sampled", "taken", "drawn", "dropped", "dropped_stale", "dropped_other", "done", "written", "read")) | LEVELS
+LEAST_TOLD = 4
+"""Readings of a counter beside which a level that was told only before them is none of theirs."""
 EVALUATION = frozenset(("eval", "evaluation", "validation", "val", "test"))
 
 
@@ -66,10 +68,18 @@ class Account:
         return sum(f.last for f in self.drops if not reasons or f.way in reasons or f.term in reasons)
 
 
-def open_accounts(snapshot: Snapshot, *, left: float | None = None) -> tuple[Account, ...]:
-    """The balances of a run, the richest first; empty when the log counts nothing."""
+def counted_flows(snapshot: Snapshot, *, cumulative: bool | None = None) -> list[Flow]:
+    """All flows that balances are made of; `cumulative` decides for every number whose name does not say which it is."""
     restarts = [mark.order for mark in snapshot.marked("restart")]
-    flows = once([f for f in build_flows(snapshot.series, COUNTED, LEVELS, restarts) if f.stream not in EVALUATION])
+    series = snapshot.series
+    if cumulative is not None:
+        said = "yes" if cumulative else "no"
+        series = tuple(replace(s, key=replace(s.key, cumulative=said)) if s.key.cumulative == "detect" else s for s in series)
+    return once([f for f in build_flows(series, COUNTED, LEVELS, restarts) if f.stream not in EVALUATION])
+
+
+def accounts_of(flows: list[Flow], snapshot: Snapshot, left: float | None) -> tuple[Account, ...]:
+    """The balances of these flows, the richest first; empty when they count nothing. `left` is the level that nobody logged."""
     if not any(f.term in {"sampled", "taken", "done", "left", "drawn"} for f in flows):
         return ()
     accounts: list[Account] = []
@@ -123,6 +133,8 @@ def _account(unit: Unit, stream: str, flows: list[Flow], snapshot: Snapshot, not
         notes = [*notes, f"`{sampled.name}` counts groups, `{taken.name}` their members: {size} a group"]
         unit, sampled, taken = Unit.SAMPLE, flow_of(flows, "sampled"), flow_of(flows, "taken")
     left, in_flight = flow_of(flows, "left"), flow_of(flows, "in_flight")
+    if left is not None and sampled is not None and len(sampled.orders) >= LEAST_TOLD and left.orders[-1] < sampled.orders[0]:
+        left = None  # told before anything was counted and never again: a setting, or where the run began
     drops = sinks(flows)
     mode = _mode(snapshot, drops, taken, flow_of(flows, "drawn"))
     stand_in = ""

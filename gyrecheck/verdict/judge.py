@@ -9,7 +9,7 @@ from gyrecheck.model.snapshot import Snapshot
 from gyrecheck.rulebook.codes import Code
 from gyrecheck.rulebook.ladder import load_ladders
 from gyrecheck.rulebook.thresholds import Thresholds, load_thresholds
-from gyrecheck.verdict.accounts import Account, open_accounts
+from gyrecheck.verdict.accounts import Account
 from gyrecheck.verdict.balance import Balance
 from gyrecheck.verdict.began_anew import judge_began_anew
 from gyrecheck.verdict.cadence import judge_cadence
@@ -25,6 +25,7 @@ from gyrecheck.verdict.meant import as_meant
 from gyrecheck.verdict.out_of_range import within_range
 from gyrecheck.verdict.processes import Layout, judge_processes, layout
 from gyrecheck.verdict.ratio import judge_ratio
+from gyrecheck.verdict.read_otherwise import closing_accounts
 from gyrecheck.verdict.repeats import judge_repeats
 from gyrecheck.verdict.resume import judge_resume, runs_in_log
 from gyrecheck.verdict.ruling import Docket, Rules
@@ -70,7 +71,7 @@ def judge(
     rules = Rules(codes, thresholds or load_thresholds(), topology, chosen, max_age, age_unit, left)
     docket = Docket(rules)
     told, snapshot = snapshot, as_meant(within_range(snapshot, docket))
-    accounts = open_accounts(snapshot, left=left)
+    accounts = closing_accounts(snapshot, left=left)
     balances = judge_conservation(snapshot, accounts, docket)
     run = view(snapshot, accounts, balances)
     judge_settings(run, docket)

@@ -11,6 +11,8 @@ from gyrecheck.model.snapshot import Series
 
 NEAR_ZERO = 0.2
 """A running total that falls below this share of itself began anew; above it, the run went back to a saved state."""
+ROLLED_BACK = 8
+"""Rises for each fall, and usual steps that a series spans, from which on a fall that nothing announces is a run that went back."""
 
 
 @dataclass(slots=True)
@@ -57,14 +59,14 @@ def decide(members: list[Series], groups: dict[tuple[str, int], Evidence], own: 
     )
 
 
-def _steady(series: Series) -> bool:
+def _steady(series: Series, most: float = 2.0) -> bool:
     """Whether the increments are of one size (a running total), not the values (counts that wander upwards)."""
     steps = [b - a for a, b in zip(series.values, series.values[1:]) if b > a]  # noqa: B905
     if len(steps) < 2:
         return True
     mean = sum(steps) / len(steps)
     spread = math.sqrt(sum((s - mean) ** 2 for s in steps) / len(steps))
-    return spread <= 2.0 * mean
+    return spread <= most * mean
 
 
 def _allowed(series: Series, restarts: Sequence[int]) -> int:
@@ -76,6 +78,8 @@ def _allowed(series: Series, restarts: Sequence[int]) -> int:
         return marks
     step = usual_step(series.values)
     resets = sum(anew(a, b, step) for a, b in zip(series.values, series.values[1:]))  # noqa: B905
+    if series.rises >= ROLLED_BACK * series.falls and series.high - series.first >= ROLLED_BACK * step and _steady(series, 1.0):
+        return series.falls  # long and even, with a rare step back: a run that went on from a saved state
     return max(marks, resets) if resets == series.falls and _steady(series) else marks
 
 
