@@ -8,6 +8,7 @@ import numpy as np
 
 from gyrecheck.model.fields import Kind
 from gyrecheck.model.finding import Finding, Severity
+from gyrecheck.verdict.records.neighbours import Neighbours
 from gyrecheck.verdict.records.question import Case, Question, show
 from gyrecheck.verdict.records.ranges import Ranges
 from gyrecheck.verdict.records.view import View, lead, per_row, rank
@@ -89,6 +90,7 @@ class FilledIn(Question):
         self.values: dict[str, int] = {}
         self.hits: dict[tuple[str, float], Ranges] = {}
         self.other: dict[tuple[str, float], set[float]] = {}
+        self.near: dict[tuple[str, float], Neighbours] = {}
         self.rows_with: dict[str, int] = {}
         self.blank = Ranges()
         self.blank_possible = False
@@ -129,6 +131,7 @@ class FilledIn(Question):
                 others = self.other.setdefault((role, default), set())
                 if len(others) < 64:
                     others.update(number[there & (number != default)][:64].tolist())
+                self.near.setdefault((role, default), Neighbours(default)).read(number[there])
 
     def _blank(self, view: View) -> None:
         """Rows in which observation, action and log-prob are all zero, while other rows are not."""
@@ -179,6 +182,7 @@ class FilledIn(Question):
                 or where.rows > 0.5 * rows
                 or len(others) < 8
                 or fine < 0.9 * len(others)
+                or not self.near[role, default].stands_out(where.rows)
             ):
                 continue
             if role == "logprob" and default == 0.0:

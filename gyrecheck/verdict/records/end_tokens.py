@@ -23,6 +23,8 @@ RARE = 5
 """Zeros and sampled ones a small one from which on small ones are too rare for the zeros to be rounded."""
 KEPT = 4_096
 """Different last tokens followed."""
+ENDS = 16
+"""Different ones with a log-prob of 0: an end token is one of a few."""
 
 
 class EndTokens(Question):
@@ -67,15 +69,16 @@ class EndTokens(Question):
         by_text = view.contract.words.get("stopped_by_text", frozenset())
         told = np.array([word in by_text for word in words], np.bool_)[rows] if words is not None else np.zeros(len(rows), np.bool_)
         certain = load_record_limits().certain
-        for token in np.unique(ending).tolist():
-            if token not in self.unlike and len(self.unlike) >= KEPT:
-                continue
-            own = ending == token
-            small = own & (np.abs(held) < certain) & (held != 0)
-            self.unlike[token] = self.unlike.get(token, 0) + int((own & (held != 0) & ~small).sum())
-            self.small[token] = self.small.get(token, 0) + int(small.sum())
-            hit = own & (held == 0)
-            if hit.any():
+        small, none = (np.abs(held) < certain) & (held != 0), held == 0
+        found, which = np.unique(ending, return_inverse=True)
+        counts_of = [np.bincount(which[chosen], minlength=len(found)).tolist() for chosen in (~small & ~none, small)]
+        for token, unlike, few in zip(found.tolist(), *counts_of, strict=True):
+            if token in self.unlike or len(self.unlike) < KEPT:
+                self.unlike[token] = self.unlike.get(token, 0) + unlike
+                self.small[token] = self.small.get(token, 0) + few
+        for token in np.unique(ending[none]).tolist():
+            hit = none & (ending == token)
+            if token in self.unlike and (token in self.zero or len(self.zero) < ENDS):
                 self.zero.setdefault(token, Ranges()).add(view.path, view.records[rows[hit]])
                 self.stopped[token] = self.stopped.get(token, 0) + int((hit & told).sum())
 

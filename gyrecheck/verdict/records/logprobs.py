@@ -9,6 +9,7 @@ import numpy as np
 from gyrecheck.model.fields import Column, Kind
 from gyrecheck.model.finding import Finding, Severity
 from gyrecheck.rulebook.record_limits import load_record_limits
+from gyrecheck.verdict.records.neighbours import Neighbours
 from gyrecheck.verdict.records.question import Case, Question, show
 from gyrecheck.verdict.records.ranges import Ranges
 from gyrecheck.verdict.records.view import Bools, Ints, View, per_row, rank
@@ -33,7 +34,8 @@ class LogProbs(Question):
         self.rows = 0
         self.greedy = False
         self.single = False
-        self.fraction = 0
+        self.near = Neighbours(0.0)
+        self.fine = False
 
     def feed(self, view: View) -> None:
         """Read one batch."""
@@ -70,6 +72,9 @@ class LogProbs(Question):
             self.sentinel.add(view.path, view.records[per_row(filler, counts) > 0])
             self.sentinel_value = float(flat[filler][0])
         self.single |= rank(column) == 0
+        if self.single:
+            self.near.read(used)
+            self.fine = self.fine or bool((np.abs(used * 100 - np.round(used * 100)) > 1e-6).any())
         zero = use & (flat == 0)
         zeros = int(np.count_nonzero(zero))
         if not zeros:
@@ -123,7 +128,8 @@ class LogProbs(Question):
     def _unlikely(self) -> bool:
         """Whether exact zeros are rare outside the records that hold nothing else (a confident model rounds to 0 here and there)."""
         if self.single:
-            return self.zeros >= 2 and self.zeros <= 0.6 * self.values and self.high <= 0
+            told = self.fine and self.near.stands_out(self.zeros) and not self.near.may_be_rounded(self.zeros)
+            return self.zeros >= 2 and self.zeros <= 0.6 * self.values and self.high <= 0 and told
         return self.values > 0 and self.zero_rows.rows > 0
 
 

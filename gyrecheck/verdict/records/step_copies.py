@@ -33,7 +33,9 @@ class Copies:
         """[rows] the code of each row's episode; None where the rows are one environment's, or nothing tells."""
         names = view.labels("env_id")
         if names is not None and None not in names and len(set(names)) > 1:
-            _, first, copy = np.unique(np.array([str(name) for name in names]), return_index=True, return_inverse=True)
+            held = np.asarray(names)
+            plain = held if held.dtype.kind in "biuf" else np.array([str(name) for name in names])
+            _, first, copy = np.unique(plain, return_index=True, return_inverse=True)
             keys: list[Any] = [names[at] for at in first.tolist()]
         else:
             stride = self._copies(view, ends)

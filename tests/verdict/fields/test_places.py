@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any
 
@@ -148,3 +149,40 @@ def test_a_schema_by_hand_says_only_what_it_asks_for(judge: Any) -> None:
     rows = [{"obs": [0.1, 0.2, 0.3], "action": 1, "reward": 0.5, "done": False} for _ in range(6)]
     found = judge(rows, schema='name = "mine"\n[roles.obs]\nshape = [4]\n').findings
     assert ("GYR307", "1-6") in {(f.code, f.records) for f in found}
+
+
+def _scores(kind: str) -> Rows:
+    chance = random.Random(8)
+    rows: Rows = []
+    for at in range(3000):
+        logprob, value = round(-chance.random(), 3), round(chance.gauss(0, 1), 2)
+        if kind == "sure":
+            logprob = round(-math.log1p(math.exp(-chance.gauss(5, 3))), 4)
+        elif kind == "filled":
+            logprob = 0.0 if at % 200 == 7 else round(-chance.expovariate(1) - 0.01, 4)
+            value = 0.0 if at % 200 == 9 else round(chance.gauss(1, 1), 6)
+        rows.append(
+            {
+                "obs": [chance.random(), 0.5],
+                "action": at % 3,
+                "log_prob": logprob,
+                "value": value,
+                "reward": chance.random(),
+                "terminated": at % 50 == 49,
+                "truncated": False,
+                "policy_version": 2,
+            }
+        )
+    return rows  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["rounded", "sure"])
+def test_values_that_rounding_repeats_are_no_defaults(judge: Any, kind: str) -> None:
+    """In 3000 records of two or three decimals 0, 1 and -1 come again as their neighbours do, and a sure policy's log-prob rounds to 0."""
+    assert _grave(judge, _scores(kind)) == {}
+
+
+def test_a_default_stands_out_among_its_neighbours(judge: Any) -> None:
+    """Every two-hundredth log-prob and value is exactly 0, and no neighbour comes as often."""
+    found = [f for f in judge(_scores("filled")).findings if f.code == "GYR304"]
+    assert {(f.field, f.records.partition(",")[0]) for f in found} == {("log_prob", "8"), ("value", "10")}
