@@ -1,0 +1,65 @@
+"""What closes outranks what is called: numbers are read another way only where that, and nothing else, makes the lines close."""
+
+from __future__ import annotations
+
+from gyrecheck.commands.ledger_run import judge_text
+from gyrecheck.model.finding import State, Verdict
+from gyrecheck.rulebook.codes import load_codes
+from gyrecheck.verdict.judge import Judgement
+
+FLAT = (0, 3, 4, 9, 11, 15, 16, 22)
+"""What a filter has refused after each of eight steps."""
+
+
+def _judged(rows: list[str]) -> Judgement:
+    return judge_text("\n".join(rows) + "\n", load_codes())
+
+
+def _balance(judged: Judgement) -> Verdict:
+    return next(v for v in judged.verdicts if v.code in {"GYR507", "GYR510"})
+
+
+def test_a_number_that_is_all_that_is_missing_is_a_drop() -> None:
+    """30 sampled a step, 20 taken, `flat` refused, the rest lies there: with `flat` each of eight lines closes, and that is said."""
+    rows = [f"finished={30 * i} trained={20 * i} stale=0 flat={f} ready={10 * i - f}" for i, f in enumerate(FLAT, 1)]
+    judged = _judged(rows)
+    verdict = _balance(judged)
+    assert verdict.state is State.HOLDS
+    assert "240 sampled" in verdict.message or "= 160 taken" in verdict.message
+    assert any("`flat` is exactly what is missing" in note for note in judged.notes)
+
+
+def test_what_is_lost_beside_such_a_number_is_still_lost() -> None:
+    """The same run with 6 of what lies there gone from the fifth line on: no reading closes, 6 and more are unaccounted."""
+    rows = [f"sampled={30 * i} trained={20 * i} dropped=0 filtered={f} ready={10 * i - f - 6 * (i > 4)}" for i, f in enumerate(FLAT, 1)]
+    verdict = _balance(_judged(rows))
+    assert (verdict.state, verdict.value) == (State.BROKEN, 6)
+    assert verdict.first is not None
+    assert verdict.first.line == 5
+
+
+def test_of_two_counters_the_one_that_closes_is_what_was_sampled() -> None:
+    """Actors tell what they sent in lines of their own, the learner what it got: 8 a step = 8 used + 0 stale + what waits."""
+    rows = []
+    for i in range(1, 9):
+        rows += [f"actor-{a} sent {12 * i + a} unrolls" for a in range(3)]
+        rows.append(f"learner upd {i} | recv {8 * i + i % 3} | used {8 * i} | stale 0 | queue {i % 3}")
+    verdict = _balance(_judged(rows))
+    assert verdict.state is State.HOLDS
+    assert "66 sampled = 64 taken + 0 stale + 2 left" in verdict.message
+
+
+def test_a_run_that_goes_back_to_a_save_keeps_its_running_totals() -> None:
+    """Twenty rounds of 96, back to round 16 without a word, on to 24: 24 x 96 = 2,304 = 24 x 72 + 24 x 20 + 96 left."""
+    rounds = [*range(1, 21), *range(17, 25)]
+    rows = [f"round {r} | issued {96 * r} | fitted {72 * r} | shelved {4 * r} | discarded {20 * r}" for r in rounds]
+    verdict = _balance(_judged(rows))
+    assert verdict.state is State.HOLDS
+    assert "2,304 sampled = 1,728 taken + 480 dropped + 96 left" in verdict.message
+
+
+def test_a_level_of_the_first_line_is_no_level_of_the_run() -> None:
+    """A sentence before the first count says 80 lie there; the lines after it tell none, so what is left is not known to be 80."""
+    rows = ["start: 80 held back from before", *[f"issued={96 * r} fitted={72 * r} discarded={20 * r}" for r in range(1, 9)]]
+    verdict = _balance(_judged(rows))
+    assert verdict.state is not State.BROKEN
