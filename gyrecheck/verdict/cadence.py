@@ -23,6 +23,10 @@ def judge_cadence(run: View, docket: Docket) -> None:
     _anew(run, docket)
 
 
+MOST_COPIES = 1024
+"""Copies of an environment that one call may step."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Steps:
     """Sampled steps as the log tells them."""
@@ -78,6 +82,10 @@ def _interval(run: View, steps: _Steps, docket: Docket) -> None:
             what = f"one update in {measured:.3g} sampled steps, as `{declared.name}` {count(declared.last)} says of calls of {count(copies.last)} environments"
             docket.add("GYR509", State.HOLDS, what, quantity=updates.name, value=updates.last)
             return
+    times = measured / meant
+    copied = (
+        copies is None and 2 <= round(times) <= MOST_COPIES and abs(times - round(times)) <= 0.03 * times
+    )  # as many copies step at once
     docket.add(
         "GYR509",
         State.BROKEN,
@@ -88,6 +96,7 @@ def _interval(run: View, steps: _Steps, docket: Docket) -> None:
         because=[Because(declared.first_place, declared.name), Because(updates.last_place, updates.name)],
         first=declared.first_place,
         hint="multiply the gradient steps by the number of environments, or count the interval in steps",
+        at_most=Severity.NOTE if copied else Severity.WARNING,
     )
 
 
