@@ -16,6 +16,8 @@ from gyrecheck.verdict.records.question import Case
 from gyrecheck.verdict.records.ranges import Ranges
 from gyrecheck.verdict.records.view import Bools, Floats, Ints, View
 
+CENT = 0.01
+"""Nats: the step of a file that keeps two decimals."""
 READ = 20_000
 """Records of a batch that are looked at one by one."""
 
@@ -29,10 +31,17 @@ class UnsampledRuns:
         self.last = Ranges()
         self.seen: dict[str, list[tuple[int, str]]] = {}
         self.small = 0
+        self.cents = 0
+        """Counted values of at most two hundredths."""
+        self.fine = False
+        """Some value has more than two decimals."""
 
     def read(self, view: View, zero: Bools, on: Bools, value: Floats, counts: Ints, candidate: Bools) -> None:
         """`zero`, `on`, `value` are [tokens]; `candidate` [rows] has zeros and real log-probs among the tokens counted."""
         self.small += int((on & ~zero & (np.abs(value) < load_record_limits().certain)).sum())
+        real = value[on & ~zero]
+        self.cents += int((np.abs(real) <= 2.0 * CENT + 1e-9).sum())
+        self.fine = self.fine or bool((np.abs(real / CENT - np.round(real / CENT)) > 1e-6).any())
         start = np.cumsum(counts) - counts
         for at in np.flatnonzero(candidate)[:READ].tolist():
             part = zero[start[at] : start[at] + counts[at]] & on[start[at] : start[at] + counts[at]]
@@ -59,6 +68,8 @@ class UnsampledRuns:
 
     def answer(self, case: Case, rows: int) -> Iterator[Finding]:
         """One finding a place; the middle and the last token only where the policy is never certain."""
+        if self.cents and not self.fine:
+            return  # two decimals round a likely token's log-prob to 0
         key = case.roles.key("mask")
         what = {
             "edge": "counts tokens that were not sampled",

@@ -186,3 +186,17 @@ def test_a_default_stands_out_among_its_neighbours(judge: Any) -> None:
     """Every two-hundredth log-prob and value is exactly 0, and no neighbour comes as often."""
     found = [f for f in judge(_scores("filled")).findings if f.code == "GYR304"]
     assert {(f.field, f.records.partition(",")[0]) for f in found} == {("log_prob", "8"), ("value", "10")}
+
+
+@pytest.mark.parametrize("digits", [2, 4])
+def test_two_decimals_round_a_likely_token_to_zero(judge: Any, digits: int) -> None:
+    """Tokens of a policy that is often sure: kept with two or with four decimals, nothing says that one was not sampled."""
+    chance = random.Random(9)
+    rows: Rows = []
+    for at in range(400):
+        values = [round(-chance.expovariate(2) * chance.random(), digits) + 0.0 for _ in range(30)]
+        tokens = [chance.randrange(3, 900) for _ in values]
+        rows.append(
+            {"uid": at, "response_ids": tokens, "response_mask": [1] * 30, "rollout_log_probs": values, "reward": 0.5, "policy_version": 1}
+        )
+    assert _grave(judge, rows) == {}  # fmt: skip
