@@ -133,6 +133,7 @@ def judge_pair(found: Pair, docket: Docket) -> None:
     axes = {c.term: c.axis for c in curves.values()}
     scope = f"between {found.axis} {count(found.low)} and {count(found.high)}, for these two runs only"
     due = f"; the runs differ in lag or reuse ({difference})" if difference else "; no lag or reuse is logged that sets the runs apart"
+    mild = Severity.NOTE if _learns_as_well(sides) else Severity.WARNING  # lower entropy and more clipping may come of learning faster
     entered = 0
     for term in ("mismatch_kl", "kl", "logp_gap"):
         if term not in sides:
@@ -175,6 +176,7 @@ def judge_pair(found: Pair, docket: Docket) -> None:
             first=_place(series, wild, at),
             because=[series.last_place],
             hint="lower the lag or the reuse, or raise the entropy bonus",
+            at_most=mild,
         )
         entered += 1
     if "clip_fraction" in sides:
@@ -193,7 +195,7 @@ def judge_pair(found: Pair, docket: Docket) -> None:
                 first=series.first_place,
                 because=[series.last_place],
                 hint="the data has left the policy: fewer uses per trajectory",
-                at_most=Severity.WARNING,
+                at_most=mild,
             )
             entered += 1
     losses = [(c.name, *_sided(c, flip)) for c in found.curves if c.term == "loss"]
@@ -241,6 +243,15 @@ def _entropy(sides: Sides, part: float) -> tuple[float, float] | None:
     (calm_start, calm_end), (wild_start, wild_end) = _ends(calm), _ends(wild)
     fell = wild_end <= part * calm_end and calm_end > 0 and wild_end < wild_start and wild_start > 0.5 * calm_start
     return (wild_end, calm_end) if fell else None
+
+
+def _learns_as_well(sides: Sides) -> bool:
+    """Whether the suspect's reward rises and ends no lower than the control's."""
+    if "reward" not in sides:
+        return False
+    calm, wild, _ = sides["reward"]
+    start, end = _ends(wild)
+    return end > start and end >= _ends(calm)[1]
 
 
 def _loss_without_reward(
