@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 
 from gyrecheck.model.events import Key
 from gyrecheck.rulebook.aliases import load_aliases, understand
@@ -164,7 +164,7 @@ def _plan(text: str, config: bool, look: Lookup) -> Plan:
                 continue
             if not before and out and several is not None and _goes_on(tokens, at):
                 several = (several[0], several[1] + 1)  # `engines at v8 v8 v3 v8`: each of them
-                out.append((index, replace(several[0], name=f"{several[0].name} {several[1]}"), 1.0))
+                out.append((index, _same(replace(several[0], name=f"{several[0].name} {several[1]}")), 1.0))
                 continue
             several = None
             full = before
@@ -185,7 +185,7 @@ def _plan(text: str, config: bool, look: Lookup) -> Plan:
             if spelled in {OF_VERSION, OLDEST}:
                 key = _of_version(key, full, spelled, config, look)
             if key is not None and totals and token.start() >= totals and key.cumulative == "detect" and _kind(key) == "counter":
-                key = replace(key, cumulative="yes")
+                key = _same(replace(key, cumulative="yes"))
             if key is not None and (key.reason == "lost" or key.term == "drawn") and games:
                 key = None
             if key is not None and elsewhere and _kind(key) in {"counter", "level"}:
@@ -216,6 +216,12 @@ def _words() -> tuple[frozenset[str], ...]:
     return tuple(frozenset(some) for some in (rules.nouns, rules.others, rules.qualifiers.elsewhere, rules.qualifiers.games))
 
 
+@lru_cache(maxsize=1 << 16)
+def _same(key: Key) -> Key:
+    """The one object for all equal keys: readings of one key are put together by it."""
+    return key
+
+
 def _counts_others(tokens: list[re.Match[str]], at: int, key: Key) -> bool:
     """Whether the number is of something else than its name says: `pool ready: 8 workers`."""
     if (
@@ -232,7 +238,7 @@ def _of_version(key: Key | None, before: list[str], spelled: str, config: bool, 
     if key is None or _kind(key) not in {"version", "axis", "setting"}:
         key = look(" ".join([*before[-4:], "version"]), "", config) if before else None
     if key is not None and spelled == OLDEST and key.term == "sample_version":
-        return replace(key, term="oldest_version")
+        return _same(replace(key, term="oldest_version"))
     return key
 
 

@@ -26,6 +26,8 @@ _RUN = re.compile(rb"\d+")
 _NUMBER = re.compile(rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _PLACES = re.compile(rb"\d:\d\d|id=|PID|pid|side=")
 _WORD = re.compile(rb"(?<![\d.])[A-Za-z_][\w./\-]*")
+_VERSION = re.compile(rb"[vV]\d+")
+"""A version, `v7`: its digits are a number, not a part of a name."""
 _NEXT = bytes.maketrans(b"0123456789", b"1234567890")
 _SKIPPED = re.compile(r"(\\d|\{\d*,?\d*\}|\(\?P<\w+>)|\d")
 
@@ -115,7 +117,7 @@ def probe(line: bytes, slow: Slow, caution: Caution) -> Parts | None:
         stamp = Stamp(stamp.start + shift, stamp.end + shift, (a + shift, b + shift), stamp.zone, stamp.epoch)
     effects = [_effect(line, run, said, slow, stamp) for run in runs]
     if caution.glued:
-        words = [word.span() for word in _WORD.finditer(line)]
+        words = [word.span() for word in _WORD.finditer(line) if not _VERSION.fullmatch(word[0])]
         effects = [
             _Effect("fixed") if e.kind != "time" and any(a <= start and end <= b for a, b in words) else e
             for e, (start, end) in zip(effects, runs, strict=True)

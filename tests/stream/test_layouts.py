@@ -29,6 +29,8 @@ BODIES = (
     "policy_version=-{k} taken={b}",
     "policy_version: -1 taken={b}",
     "batch={k}x{b} steps={d} {k}:{s:02}:{s:02} taken={a}",
+    "trained with v{a}, made by v{k}-v{b}, taken {c}, learner at v{d} engines at v{k} v{b} v{k}",
+    "totals after {k}: sampled={a} removed={b} (flat {c}, aborted {k}) taken={d}",
     "weights v{k} loaded, {a} rollouts in, {b} to trainer, clip_fraction={k}%",
     "{{'loss': '{a}.{b}', 'ratio': np.float{k}4({a}.{c}), 'sampled': np.int64({d})}}",
     '{{"time": 17000000{s:02}.{b}, "sampled": {a}, "taken": {b}}}',
@@ -51,6 +53,13 @@ def _text(rng: random.Random, shape: str) -> bytes:
         a=rng.randrange(10**digits), b=rng.randrange(10 ** rng.randint(1, 3)), c=rng.randrange(1000), d=rng.randrange(10 ** rng.randint(1, 9)),
         k=rng.randrange(10), p=rng.randint(1, 99999), s=rng.randrange(60), u=rng.randrange(1000000),
     ).encode()  # fmt: skip
+
+
+def test_versions_spelled_with_a_letter_have_a_layout() -> None:
+    """`v17` is a number like any other: lines that differ in it are one shape, read at once."""
+    reader = FormatReader(None)
+    line = b"policy version v17, sampled 64, taken 60"
+    assert layout_of(line, lambda text: Scan("run.log", reader)._slow(text), reader.caution) is not None
 
 
 @settings(max_examples=6, deadline=None)
