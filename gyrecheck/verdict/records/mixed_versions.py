@@ -32,6 +32,7 @@ class MixedVersions(Question):
         self.tokens = TokenVersions()
         self.trajectories: dict[Any, Any] = {}
         self.mixed = Ranges()
+        self.apart = 0.0
         self.mixed_seen: list[tuple[int, str]] = []
         self.batches: dict[Any, dict[Any, int]] = {}
         self.batch_records: dict[Any, Ranges] = {}
@@ -95,6 +96,8 @@ class MixedVersions(Question):
             known = self.trajectories.setdefault((name, groups[at]), version)
             if known != version:
                 self.mixed.add(view.path, view.records[at : at + 1])
+                apart = abs(version - known) if isinstance(version, (int, float)) and isinstance(known, (int, float)) else np.inf
+                self.apart = max(self.apart, float(apart))
                 if len(self.mixed_seen) < 5:
                     self.mixed_seen.append((int(view.records[at]), f"trajectory {name}: version {told(version)} after {told(known)}"))
 
@@ -144,7 +147,9 @@ class MixedVersions(Question):
                 f"version mixed inside a trajectory: steps of one trajectory carry different `{key}` at {self.mixed.rows} "
                 f"records ({self.mixed_seen[0][1]})"
             )
-            yield case.finding("GYR341", text, where=self.mixed, role="policy_version", evidence=self.mixed_seen)
+            within = np.isfinite(self.limit) and self.apart <= self.limit  # each step says its own, and the trainer allows as much
+            level = Severity.NOTE if within else None
+            yield case.finding("GYR341", text, where=self.mixed, role="policy_version", evidence=self.mixed_seen, severity=level)
         yield from self.tokens.answer(case)
         worst = max(self.batches, key=lambda k: _spread(self.batches[k]), default=None)
         if worst is None or len(self.batches[worst]) < 2:

@@ -17,6 +17,12 @@ from gyrecheck.verdict.records.ranges import Ranges
 from gyrecheck.verdict.records.steps import Steps, steps_of
 from gyrecheck.verdict.records.view import Bools, Floats, View
 
+LEAST = 5
+"""Pairs from which on a second relation is told."""
+SHUFFLED = 64
+"""Steps that chain nowhere from which on the records are held to be in no order."""
+NEARLY_ALL = 0.95
+
 
 class Successor(Question):
     """Chains next_obs to the following obs, inside episodes and over their ends."""
@@ -34,6 +40,7 @@ class Successor(Question):
         self.leak_seen: list[tuple[int, str]] = []
         self.ends = 0
         self.later = LaterStarts()
+        self.labelled = False
         self.starts: set[tuple[float, ...]] = set()
         """First observations that were found as successors, up to 64: one alone may be chance where every episode starts alike."""
         self.same = Ranges()
@@ -53,6 +60,7 @@ class Successor(Question):
             self.distinct = obs[0].copy()
         self.moves = self.moves or bool((obs[:64] != self.distinct).any()) or bool((obs != self.distinct).any())
         self.rows += len(steps)
+        self.labelled |= steps.labelled
         equal = _equal(obs, after)
         self.same.add(view.path, np.sort(steps.record[equal]))
         if len(steps) < 2:
@@ -108,6 +116,15 @@ class Successor(Question):
             number, start = int(steps.record[before[at]]), int(steps.record[behind[at]])
             self.leak_seen.append((number, f"next_obs {_short(last[at])} is obs of record {start}, the start of another episode"))
 
+    def unjudged(self, case: Case) -> str:
+        """Rows that chain nowhere, in a file without episode ids or step numbers."""
+        del case
+        return "records are in no order: none follows the one before it, and no id or step number orders them" if self._shuffled() else ""
+
+    def _shuffled(self) -> bool:
+        known = self.same.rows > 0.1 * self.pairs or (self.two_pairs >= LEAST and self.two_ahead >= NEARLY_ALL * self.two_pairs)
+        return not self.labelled and self.pairs >= SHUFFLED and self.broken.rows > NEARLY_ALL * self.pairs and not known
+
     def _interleaved(self) -> None:
         """Take over what was found where episodes lie interleaved: at half of the ends, or nearly all where every episode starts alike."""
         later = self.later
@@ -145,10 +162,10 @@ class Successor(Question):
             sure = len(self.starts) > 1 and (share >= 0.5 or self.leak_truncated > 0)
             severity = None if sure else Severity.WARNING
             yield case.finding("GYR325", text, where=self.leak, role="next_obs", evidence=self.leak_seen, severity=severity)
-        if not self.broken:
+        if not self.broken or self._shuffled():
             return
         share = self.broken.rows / max(self.pairs, 1)
-        if self.two_pairs >= 5 and self.two_ahead >= 0.95 * self.two_pairs and share > 0.9:
+        if self.two_pairs >= LEAST and self.two_ahead >= NEARLY_ALL * self.two_pairs and share > 0.9:
             text = (
                 f"`{after}` is the observation two steps later at {self.two_ahead} of {self.two_pairs} steps: shifted by one "
                 "row, or a two-step transition"

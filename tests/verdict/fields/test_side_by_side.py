@@ -138,3 +138,25 @@ def test_a_clock_set_back_by_less_than_a_second_is_no_fault(judge: Any) -> None:
     for unit in (1e6, 1e9):
         assert "GYR347" not in _grave(judge, rows(0.005, unit))
         assert _grave(judge, rows(300.0, unit))["GYR347"] == "21"
+
+
+def test_rows_in_no_order_are_not_judged(judge: Any) -> None:
+    """Transitions drawn from a buffer, without id or step: nothing follows the row before it, so no chain is broken."""
+    rows = _rows((), after_reset=False, count=300)
+    random.Random(1).shuffle(rows)
+    judged = judge(rows)
+    assert "GYR326" not in {f.code for f in judged.findings}
+    assert any("in no order" in text for text in judged.not_judged)
+
+
+def test_turns_with_their_own_versions_are_a_note_within_the_limit(judge: Any) -> None:
+    """One trajectory's turns say versions 4 and 5: a warning, and a note where the trainer allows a lag of 1."""
+
+    def rows(limit: dict[str, int]) -> Rows:
+        return [
+            {"trajectory_id": f"t{at // 3}", "turn": at % 3, "tokens": [5, 6, at], "logprobs": [-0.1, -0.2, -0.3], "policy_version": 4 + (at % 3 == 2), **limit}
+            for at in range(12)
+        ]  # fmt: skip
+
+    assert _grave(judge, rows({}))["GYR341"] == "3, 6, 9, 12"
+    assert "GYR341" not in _grave(judge, rows({"max_lag": 1}))
