@@ -13,7 +13,7 @@ from gyrecheck.model.finding import Severity
 from gyrecheck.program.program import LEARNING, Program, readable
 from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes.missing_field import is_record
-from gyrecheck.verdict.shapes.suspect import Suspect, at_call
+from gyrecheck.verdict.shapes.suspect import Suspect, at_call, in_tests
 
 _ZERO = frozenset({"=0.0", "=0", "=-0.0"})
 _ENDS = ("logprob", "logprobs", "logp", "logps", "log_prob", "log_probs")
@@ -28,7 +28,11 @@ def absent_logprob(program: Program, _layout: Layout) -> Iterator[Suspect]:
     """Every zero that stands for a log-prob nobody measured."""
     for fn in program.functions:
         fact = fn.fact
-        if fact.name.startswith(("test", "pad", "fake", "dummy", "mock")) or "evaluation" in program.region(fn.number):
+        if (
+            in_tests(program, fn.number)
+            or fact.name.startswith(("pad", "fake", "dummy", "mock"))
+            or "evaluation" in program.region(fn.number)
+        ):
             continue
         seen: set[int] = set()
         yield from _defaults(program, fn.number)
@@ -75,6 +79,10 @@ def _either(fact: Function, atoms: Atoms, op: str, order: int, name: str) -> str
     if op == "[]" and not _comprehended(fact, order):
         return ""  # a display of two values
     path = _path(fact, first)
+    if any(p.name == path and p.default == ("=None",) for p in fact.params):
+        return ""  # optional by contract
+    if (zeros or sized) and op == "if" and path.endswith("]"):
+        return ""  # a setting decides whether the column is there
     if not path or not (_logprob(path) or (isinstance(first, int) and _logprob(name) and fact.calls[first].result == -2)):
         return ""
     return f"`{path}` is replaced by 0.0 where it is absent"

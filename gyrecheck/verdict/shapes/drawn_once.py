@@ -13,7 +13,7 @@ from gyrecheck.model.finding import Confidence, Severity
 from gyrecheck.program.program import Program, readable
 from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes.steps import BACK, STEP
-from gyrecheck.verdict.shapes.suspect import Suspect, at_call
+from gyrecheck.verdict.shapes.suspect import Suspect, at_call, in_tests
 
 _DRAWS = frozenset({"sample", "sample_batch", "draw", "sample_minibatch", "sample_transitions", "sample_many", "get_batch"})
 _ON_POLICY = ("rollout", "expert", "demo", "dataset", "prefer", "trajector", "prior", "dist", "space", "env")
@@ -25,7 +25,7 @@ def drawn_once(program: Program, _layout: Layout) -> Iterator[Suspect]:
     """Draws whose rows every turn of a loop over gradient steps gets again."""
     for number in program.calling(_DRAWS):
         fact = program.functions[number].fact
-        if "evaluation" in program.region(number) or fact.name.startswith("test"):
+        if "evaluation" in program.region(number) or in_tests(program, number):
             continue
         for at, call in enumerate(fact.calls):
             if call.name.rpartition(".")[2] not in _DRAWS or not _replay(program, number, at):

@@ -11,10 +11,26 @@ from collections.abc import Iterator
 from gyrecheck.model.facts import Atoms, Call, Function
 from gyrecheck.program.program import Program, readable
 from gyrecheck.program.topology import Layout
-from gyrecheck.verdict.shapes.suspect import Suspect, at_call
+from gyrecheck.verdict.shapes.suspect import Suspect, at_call, in_tests
 
 _ASIDE = ("pad", "dummy", "fake", "mock", "test", "warm", "placeholder", "example", "collate")
-_FAILED = ("fail", "error", "abort", "status", "valid", "ignore", "drop", "skip", "success", "timeout", "exclude", "is_real", "loss_weight", "sample_weight", "row_weight")
+_FAILED = (
+    "fail",
+    "error",
+    "abort",
+    "status",
+    "valid",
+    "ignore",
+    "drop",
+    "skip",
+    "success",
+    "timeout",
+    "exclude",
+    "is_real",
+    "loss_weight",
+    "sample_weight",
+    "row_weight",
+)
 _BLANK = ("pad", "eos", "empty", "blank", "bos")
 _BRANCHES = frozenset({"then", "else", "except", "case"})
 
@@ -32,6 +48,7 @@ def made_up_row(program: Program, _layout: Layout) -> Iterator[Suspect]:
                 or branch < 0
                 or any(word in fact.name.lower() for word in _ASIDE)
                 or "evaluation" in program.region(number)
+                or in_tests(program, number)
             ):
                 continue
             made = _made_up(program, fact, fields)
@@ -101,6 +118,8 @@ def _sized(call: Call) -> bool:
 
 def _filled(fact: Function, call: Call) -> bool:
     last = call.name.rpartition(".")[2]
+    if call.args and "=0" in call.args[0] and last in {"zeros", "ones", "full"}:
+        return False  # no rows at all
     return last in {"zeros", "ones", "full", "zeros_like", "ones_like"} or (
         last in {"tensor", "array"} and bool(call.args) and _constant(fact, call.args[0])
     )

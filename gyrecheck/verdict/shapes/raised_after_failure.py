@@ -13,7 +13,7 @@ from gyrecheck.model.finding import Evidence
 from gyrecheck.program.program import Program, readable
 from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes.handler_end import under
-from gyrecheck.verdict.shapes.suspect import Suspect, at_bind, at_call
+from gyrecheck.verdict.shapes.suspect import Suspect, at_bind, at_call, in_tests
 from gyrecheck.verdict.shapes.weight_delivery import always, brings, version_raised
 
 _STATUS = frozenset({"status_code", "status", "ok", "success", "returncode", "is_success", "succeeded"})
@@ -25,7 +25,7 @@ def raised_after_failure(program: Program, _layout: Layout) -> Iterator[Suspect]
     """Versions raised or told where the weights may not have arrived."""
     for fn in program.functions:
         fact = fn.fact
-        if fact.name in {"__init__", "<module>"} or fact.name.startswith("test") or len(fact.blocks) < 2:
+        if fact.name in {"__init__", "<module>"} or in_tests(program, fn.number) or len(fact.blocks) < 2:
             continue
         for at, block in enumerate(fact.blocks):
             if block.kind == "except":

@@ -11,7 +11,7 @@ from gyrecheck.model.facts import Bind, Call, Function
 from gyrecheck.model.finding import Severity
 from gyrecheck.program.program import LEARNING, Program
 from gyrecheck.program.topology import Layout
-from gyrecheck.verdict.shapes.suspect import Suspect, at_bind, at_call
+from gyrecheck.verdict.shapes.suspect import Suspect, at_bind, at_call, in_tests
 
 _HELD = ("batch", "rows", "row", "sample", "traj", "rollout", "episode", "fragment", "group", "pending", "transition", "experience", "record", "buffer",
          "step", "inbox", "ready", "done", "finished", "completed", "collected")  # fmt: skip
@@ -21,7 +21,7 @@ def remainder_lost(program: Program, _layout: Layout) -> Iterator[Suspect]:
     """Every emptying of a list of records, right behind a cut of its front, that keeps nothing of it."""
     for fn in program.functions:
         fact = fn.fact
-        if fact.name.startswith("test") or "evaluation" in program.region(fn.number):
+        if in_tests(program, fn.number) or "evaluation" in program.region(fn.number):
             continue
         for bind in fact.binds:
             if bind.form != "=" or len(bind.value) != 1 or not isinstance(bind.value[0], str) or not bind.value[0].endswith("[]"):

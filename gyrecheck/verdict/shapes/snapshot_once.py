@@ -9,7 +9,7 @@ from gyrecheck.model.finding import Confidence, Severity
 from gyrecheck.program.program import Program, readable
 from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes.steps import STEP
-from gyrecheck.verdict.shapes.suspect import Suspect, at_call
+from gyrecheck.verdict.shapes.suspect import Suspect, at_call, in_tests
 from gyrecheck.verdict.shapes.weight_delivery import brings
 
 _WEIGHTS = frozenset({"state_dict", "named_parameters", "parameters", "get_weights", "parameters_to_vector"})
@@ -23,6 +23,8 @@ def snapshot_once(program: Program, _layout: Layout) -> Iterator[Suspect]:
     """Deliveries in a training loop of a copy that only exists from before it."""
     for number in program.calling(_WEIGHTS):
         fact = program.functions[number].fact
+        if in_tests(program, number):
+            continue
         for bind in fact.binds:
             if bind.form != "=" or not bind.target.isidentifier() or not _copy_of_weights(fact, bind):
                 continue

@@ -31,6 +31,13 @@ class Suspect:
     """Inside a side that must be pure: the rule holds in every topology."""
 
 
+def in_tests(program: Program, number: int) -> bool:
+    """A test, or a piece of one: what it makes up trains nobody."""
+    *folders, name = program.path(number).replace("\\", "/").split("/")
+    tested = name.startswith(("test_", "conftest")) or name.endswith("_test.py") or any(f in {"test", "tests", "testing"} for f in folders)
+    return tested or program.tree.functions[number].fact.name.startswith("test")
+
+
 def at_call(program: Program, number: int, at: int, code: str, message: str, **more: object) -> Suspect:
     """A suspect at one call."""
     call: Call = program.call(number, at)

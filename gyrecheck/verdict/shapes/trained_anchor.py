@@ -13,7 +13,7 @@ from gyrecheck.program.program import Program, readable
 from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes.pass_again import same_rows_again
 from gyrecheck.verdict.shapes.ratio_sides import Ratio, ratios
-from gyrecheck.verdict.shapes.suspect import Suspect, at_call
+from gyrecheck.verdict.shapes.suspect import Suspect, at_call, in_tests
 from gyrecheck.verdict.shapes.unread_logprob import Unread, unread_logprobs
 
 
@@ -22,7 +22,7 @@ def trained_anchor(program: Program, layout: Layout) -> Iterator[Suspect]:
     unread: list[Unread] | None = None
     for number in program.calling(frozenset({"exp"})):
         for where in sorted({number, *(e.caller for e in program.callers[number] if e.kind == "call")}):
-            if program.region(where) & {"evaluation"} or program.functions[where].fact.name.startswith("test"):
+            if program.region(where) & {"evaluation"} or in_tests(program, where):
                 continue
             for ratio in ratios(program, where, number):
                 again = same_rows_again(program, where, ratio.old)

@@ -8,7 +8,7 @@ from gyrecheck.model.facts import Call, Function
 from gyrecheck.program.program import ACTING, LEARNING, Program, readable
 from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes.apart import running_apart
-from gyrecheck.verdict.shapes.suspect import Suspect, at_call
+from gyrecheck.verdict.shapes.suspect import Suspect, at_call, in_tests
 
 _WAITS = frozenset({"acquire", "wait", "wait_for", "get", "take", "recv", "join"})
 _FREES = frozenset({"release", "set", "notify", "notify_all", "put", "put_nowait", "task_done", "send", "clear"})
@@ -22,8 +22,10 @@ def unbounded(program: Program, layout: Layout) -> Iterator[Suspect]:
     for fn in (program.functions[n] for n in program.calling(program.words["sizeable"])):
         for bind in fn.fact.binds:
             made = next((a for a in bind.value if isinstance(a, int) and _boundless(program, fn.fact.calls[a])), None)
-            if made is None or bind.form != "=":
+            if made is None or bind.form != "=" or in_tests(program, fn.number):
                 continue
+            if "." not in bind.target and fn.fact.name != "<module>" and not program.role(fn.number, made):
+                continue  # a local name says little about a queue of the same name elsewhere
             tail = bind.target.rpartition(".")[2]
             filled = _user(program, layout, fn.module, tail, "stores", ACTING)
             emptied = _user(program, layout, fn.module, tail, "takes", LEARNING)
