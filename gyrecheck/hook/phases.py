@@ -47,6 +47,8 @@ class Phases:
         self.number = 0
         self.waited = 0
         self.fired: list[weakref.ref[Any]] = []
+        self.threads: list[int] = []
+        """The thread that called each of `fired`."""
         self.graphs: list[int] = []
         """For each of `fired` its place in `used`; -1 where the graph is not followed, -2 where none was recorded."""
         self.used: list[bool] = []
@@ -79,6 +81,7 @@ class Phases:
             return
         self.left, self.waited = FIRINGS, 0
         self.fired.clear()
+        self.threads.clear()
         self.graphs.clear()
         self.runtime.want("phase")
         if self.handle is None and not compiling():
@@ -88,6 +91,7 @@ class Phases:
         """Stop watching until the next update."""
         self.runtime.unwant("phase")
         self.fired.clear()
+        self.threads.clear()
         self.graphs.clear()
         if self.handle is not None and not compiling():
             self.handle.remove()
@@ -110,6 +114,7 @@ class Phases:
             self.left -= 1
             if self.left < 0:
                 self.fired.clear()
+                self.threads.clear()
                 self.graphs.clear()
                 if self.left < -FIRINGS:
                     self.close()
@@ -122,6 +127,7 @@ class Phases:
                 self.used.append(False)
                 node.register_prehook(_Follower(self.used, mark))
             self.fired.append(weakref.ref(module))
+            self.threads.append(get_ident())
             self.graphs.append(mark if node is not None else -2)
         except Exception:
             pass
@@ -141,7 +147,8 @@ class Phases:
             self._judge_graphs()
             if self.runtime.fetches and by == "step":
                 sample_under_update(self.runtime, "env.step")
-        fired = [m for m in (ref() for ref in reversed(self.fired)) if m is not None]
+        called = self._called()
+        fired = [m for m in (self.fired[at]() for at in called) if m is not None]
         if not fired:
             if self.waited >= WAIT:
                 self.close()
@@ -151,20 +158,29 @@ class Phases:
             self._confirm(roots)
             return
         try:
-            if self.graphs and self.graphs[-1] >= 0 and by == "step":
-                self.waiting.append(self.graphs[-1])
+            if self.graphs[called[0]] >= 0 and by == "step":
+                self.waiting.append(self.graphs[called[0]])
                 self.graph_site = side.caller(self.libraries, 3)
-            self.recorded = bool(self.graphs) and self.graphs[-1] >= -1
+            self.recorded = self.graphs[called[0]] >= -1
             known = [root for root in roots if root in self.acting]
             for root in known or roots:
                 self.record(root, by)
             self.asked = not known and by == "step"
         finally:
             self.fired.clear()
+            self.threads.clear()
             self.graphs.clear()
             if not self.asked:
                 self.number += 1
                 self.close()
+
+    def _called(self) -> list[int]:
+        """Places in `fired` of what this thread called, newest last first; where it called nothing, of what no training thread did."""
+        own = get_ident()
+        threads = tuple(self.threads)
+        called = [at for at, thread in enumerate(threads) if thread == own]
+        called = called or [at for at, thread in enumerate(threads) if thread != self.updates.thread]
+        return called[::-1]
 
     def _confirm(self, roots: list[Any]) -> None:
         """What was called between two env steps acts; what else was called since the update may have been an evaluation."""
