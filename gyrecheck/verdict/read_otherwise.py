@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 from gyrecheck.model.snapshot import Series, Snapshot
+from gyrecheck.rulebook.log_formats import load_terms
 from gyrecheck.verdict.accounts import Account, accounts_of, counted_flows
 from gyrecheck.verdict.balance import Balance, balance
 from gyrecheck.verdict.flows import Flow, build_flows
@@ -79,13 +81,14 @@ def _with_sink(accounts: tuple[Account, ...], snapshot: Snapshot) -> tuple[Accou
     """The same balances, the first one with another number as a drop, where that is exactly what is missing on nearly every line."""
     account = accounts[0]
     found = balance(account, snapshot)
-    if found is None or len({r for _, r in found.rows}) < LEAST_ROWS:
-        return accounts
+    if found is None or len({r for _, r in found.rows}) < LEAST_ROWS or len({b - a for (_, a), (_, b) in pairwise(found.rows)}) < 2:
+        return accounts  # an even loss looks like any number that is counted up
+    terms = load_terms().terms
     ours = {id(s) for flow in account.flows for s in flow.series}
     orders = [order for order, _ in found.rows]
     paths = {s.path for flow in account.flows for s in flow.series}
     for series in snapshot.series:
-        if id(series) in ours or series.path not in paths or series.low < 0 or series.key.term in {"step", "update"}:
+        if id(series) in ours or series.path not in paths or series.low < 0 or terms[series.key.term].kind not in {"counter", "gauge"}:
             continue
         for flow in _both_ways(series):
             there = flow.after(orders)

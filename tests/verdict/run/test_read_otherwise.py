@@ -63,3 +63,13 @@ def test_a_level_of_the_first_line_is_no_level_of_the_run() -> None:
     rows = ["start: 80 held back from before", *[f"issued={96 * r} fitted={72 * r} discarded={20 * r}" for r in range(1, 9)]]
     verdict = _balance(_judged(rows))
     assert verdict.state is not State.BROKEN
+
+
+def test_an_even_loss_is_not_explained_by_a_number_that_is_counted_up() -> None:
+    """One of eight is lost on each of twelve lines, and `step`, `policy_version` and `updates` happen to say as many: 12 are lost."""
+    rows = [
+        f"step={i} sampled_total={8 * i} taken_total={7 * i} dropped_stale_total=0 buffer_left=0 policy_version={i} updates={i}"
+        for i in range(1, 13)
+    ]
+    verdict = _balance(_judged(rows))
+    assert (verdict.state, verdict.value) == (State.BROKEN, 12)
