@@ -24,7 +24,7 @@ def optimizer_reach(program: Program, _layout: Layout) -> Iterator[Suspect]:
     made = [(fn.number, at) for fn in program.functions for at, _ in program.own(fn.number, "optimizer.make")]
     if not made:
         return
-    given = {place: _given(program, *place) for place in made}
+    given = {place: given_to(program, *place) for place in made}
     if all(paths is not None for paths in given.values()):
         yield from _left_out(program, {place: paths for place, paths in given.items() if paths is not None})
     yield from _twice(program, {place: paths for place, paths in given.items() if paths is not None})
@@ -35,7 +35,7 @@ def optimizer_reach(program: Program, _layout: Layout) -> Iterator[Suspect]:
         yield from _replaced(program, fn.number, made)
 
 
-def _given(program: Program, number: int, at: int) -> tuple[str, ...] | None:
+def given_to(program: Program, number: int, at: int) -> tuple[str, ...] | None:
     """What an optimizer is made over: the paths before `.parameters()`; None when something else is given."""
     fact = program.tree.functions[number].fact
     call = fact.calls[at]
@@ -105,7 +105,7 @@ def _twice(program: Program, given: dict[tuple[int, int], tuple[str, ...]]) -> I
 def _grown(program: Program, number: int, made: list[tuple[int, int]]) -> Iterator[Suspect]:
     """Adapters or heads added to a network after its optimizer was made, in one function."""
     fact = program.tree.functions[number].fact
-    mine = [(fact.calls[at], _given(program, n, at) or ()) for n, at in made if n == number]
+    mine = [(fact.calls[at], given_to(program, n, at) or ()) for n, at in made if n == number]
     for at, call in enumerate(fact.calls):
         head, _, last = call.name.rpartition(".")
         if last not in program.words["adds_parameters"]:
@@ -175,7 +175,7 @@ def _optimizer_before(program: Program, number: int, root: str, order: int, made
     fact: Function = program.tree.functions[number].fact
     for n, at in made:
         call = program.call(n, at)
-        if n == number and call.order < order and root in (_given(program, n, at) or ()):
+        if n == number and call.order < order and root in (given_to(program, n, at) or ()):
             return program.place(n, call.line, f"the optimizer is made here: {readable(call)}", "because", call.column + 1)
     births: list[Bind] = [b for b in fact.binds if b.target == root and b.order < order]
     if len(births) != 1 or len(births[0].value) != 1 or not isinstance(births[0].value[0], int):
@@ -185,7 +185,7 @@ def _optimizer_before(program: Program, number: int, root: str, order: int, made
         return None
     start = program.resolver.method(int(target.ref), "__init__")
     for n, at in made:
-        if n == start and "self" in (_given(program, n, at) or ()):
+        if n == start and "self" in (given_to(program, n, at) or ()):
             call = program.call(n, at)
             return program.place(n, call.line, f"the optimizer is made here: {readable(call)}", "because", call.column + 1)
     return None
@@ -198,7 +198,7 @@ def _replaced(program: Program, number: int, made: list[tuple[int, int]]) -> Ite
     for bind in fact.binds:
         if bind.form != "=" or len(bind.value) != 1 or not isinstance(bind.value[0], int) or "[" in bind.target:
             continue
-        holders = [(n, at) for n, at in made if bind.target in (_given(program, n, at) or ())]
+        holders = [(n, at) for n, at in made if bind.target in (given_to(program, n, at) or ())]
         holders = [(n, at) for n, at in holders if _outlives(program, number, bind, n, at)]
         if not holders or not _new_network(program, number, bind.value[0], 0):
             continue

@@ -43,6 +43,7 @@ from gyrecheck.verdict.shapes.same_seed import same_seed
 from gyrecheck.verdict.shapes.sampler_log import sampler_log
 from gyrecheck.verdict.shapes.schedule import schedule
 from gyrecheck.verdict.shapes.shared_model import shared_model
+from gyrecheck.verdict.shapes.shared_part import shared_part
 from gyrecheck.verdict.shapes.snapshot_once import snapshot_once
 from gyrecheck.verdict.shapes.standalone import standalone
 from gyrecheck.verdict.shapes.step_order import step_order
@@ -73,6 +74,7 @@ SHAPES: tuple[Shape, ...] = (
     carried_over,
     remade,
     optimizer_reach,
+    shared_part,
     emptied_hook,
     never_stepped,
     empty_update,
