@@ -45,6 +45,7 @@ class Aliases:
         self._weak = {tuple(name.split()): term for term in ("sampled", "taken") for name in getattr(rules.weak, term)}
         self._bare = {(word,) for word in rules.weak.bare}
         self._weak_words = frozenset(rules.weak.words)
+        self._states = frozenset(rules.weak.states)
         self._verbs = {tuple(verb.split()) for verb in rules.drops.verbs}
         self._stale = {tuple(word.split()) for word in rules.drops.stale_words}
         nouns = frozenset(rules.nouns)
@@ -108,6 +109,8 @@ class Aliases:
         """
         path = [part for part in re.split(r"[/]", name) if part]
         tails = [name] if len(path) < 2 else [name, path[-1], *(["/".join(path[-2:])] if len(path) > 2 else [])]
+        if len(tails) > 1 and path[-1].lower() in self._states:
+            tails = [name]  # `queue/empty` is about the queue
         for tail in tails:
             key = self._one(tail, name, noun, config)
             if key is not None:
@@ -153,7 +156,13 @@ class Aliases:
             term = self._family(words, has_noun=has_noun, config=config)
         if term == "left" and config and words[-1] in {"size", "max", "limit"}:
             term = "capacity"
-        if config and (term in {"sampled", "step"} or not term) and words[0] in {"total", "max"} and has_noun and len(words) <= 3:
+        if (
+            config
+            and (term in {"sampled", "step", "counted"} or not term)
+            and words[0] in {"total", "max"}
+            and has_noun
+            and len(words) <= 3
+        ):
             term = "total_steps"
         if not term:
             return self._numbered(words, name, noun, config)
@@ -205,6 +214,8 @@ class Aliases:
                     return term, reason
                 if rest in self._stale or all((w,) in self._stale for w in rest):
                     return "dropped_stale", "stale"
+                if verb in self._states:
+                    continue  # `queue empty` tells how the queue was
                 known = [self.rules.drops.reasons[w] for w in rest if w in self.rules.drops.reasons]
                 others = [w for w in rest if w not in self.rules.drops.reasons and (w,) not in self._verbs and (w,) not in self._stale]
                 if known and len(others) <= 1:

@@ -31,6 +31,8 @@ class WeakNames:
     """Those that count without one where nothing, or another count, follows the number: `begun 50 finished 40`."""
     never: tuple[str, ...] = ()
     """Words of longer names that mean nothing alone: `max` is no `max async`."""
+    states: tuple[str, ...] = ()
+    """Words that count nothing behind or before a word that is not understood with them: `queue empty 5` is a state of the queue."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,9 +211,10 @@ def _last_open(tokens: list[re.Match[str]], at: int) -> int:
 
 @cache
 def _words() -> tuple[frozenset[str], ...]:
-    """What a ledger counts, what a run has many of that none counts, first words of lines that count neither, words of games won."""
+    """What a ledger counts, what a run has many of that none counts, first words of lines that count neither, words of games won, states."""
     rules = load_aliases().rules
-    return tuple(frozenset(some) for some in (rules.nouns, rules.others, rules.qualifiers.elsewhere, rules.qualifiers.games))
+    aside = rules.qualifiers
+    return tuple(frozenset(some) for some in (rules.nouns, rules.others, aside.elsewhere, aside.games, rules.weak.states))
 
 
 @lru_cache(maxsize=1 << 16)
@@ -311,6 +312,8 @@ def _longest(words: list[str], noun: str, config: bool, look: Lookup, *, from_le
         words = words[1:]
     for size in range(len(words), 0, -1):
         part = words[:size] if from_left else words[-size:]
+        if size == 1 < len(words) and part[0].lower() in _words()[4]:
+            return None
         key = look(" ".join(part), noun, config)
         if key is not None:
             return key

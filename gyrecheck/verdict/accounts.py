@@ -75,7 +75,13 @@ def counted_flows(snapshot: Snapshot, *, cumulative: bool | None = None) -> list
     if cumulative is not None:
         said = "yes" if cumulative else "no"
         series = tuple(replace(s, key=replace(s.key, cumulative=said)) if s.key.cumulative == "detect" else s for s in series)
-    return once([f for f in build_flows(series, COUNTED, LEVELS, restarts) if f.stream not in EVALUATION])
+    return once(_counting([f for f in build_flows(series, COUNTED, LEVELS, restarts) if f.stream not in EVALUATION]))
+
+
+def _counting(flows: list[Flow]) -> list[Flow]:
+    """The same without a number that a header told once, before the counter of the same term began: `trainer: 24 prompts a step`."""
+    begun = {f.term: f.first_order for f in flows if len(f.orders) >= LEAST_TOLD}
+    return [f for f in flows if len(f.orders) > 1 or f.orders[0] >= begun.get(f.term, 0)]
 
 
 def accounts_of(flows: list[Flow], snapshot: Snapshot, left: float | None) -> tuple[Account, ...]:

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from gyrecheck.model.events import Unit
 from gyrecheck.model.finding import Severity, State
-from gyrecheck.model.snapshot import Place
+from gyrecheck.model.snapshot import Place, Series
 from gyrecheck.verdict.flows import build_flows
 from gyrecheck.verdict.ruling import Because, Docket, count
 from gyrecheck.verdict.view import View, lifetimes
@@ -131,34 +131,59 @@ def _anew(run: View, docket: Docket) -> None:
             old, new = series.values[low:high], series.values[start:end]
             if opener is None or len(old) < 3 or len(new) < 3 or old[-1] <= 0 or _went_on(run, series.orders[start]) is False:
                 continue
-            ramp = new[0] <= t.lr_anew * old[-1] and max(new) >= 2 * max(new[0], 1e-300) and new[1] > new[0]
-            falls = old[-1] < 0.9 * old[0] and all(b <= a for a, b in pairwise(old))
-            jump = new[0] >= 0.9 * max(old) and (new[0] * t.lr_anew >= old[-1] or (falls and new[0] >= t.lr_back * old[-1]))
+            then = _rolled_back_to(run, series, low, start)
+            was = old[then - low]
+            if was <= 0:
+                continue
+            ramp = new[0] <= t.lr_anew * was and max(new) >= 2 * max(new[0], 1e-300) and new[1] > new[0]
+            falls = was < 0.9 * old[0] and all(b <= a for a, b in pairwise(old[: then - low + 1]))
+            jump = new[0] >= 0.9 * max(old) and (new[0] * t.lr_anew >= was or (falls and new[0] >= t.lr_back * was))
             if not ramp and not jump:
                 continue
             place = series.place(start)
             docket.add(
                 "GYR521",
                 State.BROKEN,
-                f"`{series.name}` is {new[0]:.3g} at line {place.line}, after the restart, and was {old[-1]:.3g} before it: the schedule "
+                f"`{series.name}` is {new[0]:.3g} at line {place.line}, after the restart, and was {was:.3g} {_where(then, high)} it: the schedule "
                 + ("warms up anew" if ramp else "begins anew")
                 + " while the run goes on",
                 quantity=series.name,
                 value=new[0],
                 first=place,
-                because=[Because(series.place(high - 1), "before"), Because(place, "after"), Because(opener.place, "restart")],
+                because=[Because(series.place(then), "before"), Because(place, "after"), Because(opener.place, "restart")],
                 hint="put the scheduler's state into the checkpoint, or set its last step from the run's",
             )
             return
 
 
+_POSITIONS = ("step", "update", "sampled", "trainer_version")
+
+
 def _went_on(run: View, order: int) -> bool | None:
-    """Whether the run's position went on over a restart (False: it began anew; None: no position is logged)."""
+    """Whether the run's position went on over a restart, or back to a checkpoint (False: it began anew; None: no position is logged)."""
     seen = None
-    for series in run.series("step", "update", "sampled", "trainer_version"):
+    for series in run.series(*_POSITIONS):
         at = series.index(order)
         if 0 < at < len(series):
-            seen = series.values[at] >= series.values[at - 1]
+            first, was, now = series.values[0], series.values[at - 1], series.values[at]
+            seen = now >= was or now - first > 0.5 * (was - first)
             if seen is False:
                 return False
     return seen
+
+
+def _rolled_back_to(run: View, series: Series, low: int, start: int) -> int:
+    """Index of the reading, before the restart at `start`, at the position from which the run goes on; the last where none is done again."""
+    for axis in run.series(*_POSITIONS):
+        at = axis.index(series.orders[start])
+        if not (0 < at < len(axis) and axis.values[at] < axis.values[at - 1]):
+            continue
+        back = [i for i in range(low, start) if (o := axis.index(series.orders[i])) >= 0 and axis.values[o] <= axis.values[at]]
+        if back:
+            return back[-1]
+    return start - 1
+
+
+def _where(then: int, high: int) -> str:
+    """How to name the reading that the first one after a restart is compared with."""
+    return "before" if then == high - 1 else "at the same position before"

@@ -14,6 +14,7 @@ from gyrecheck.model.finding import Severity, State
 from gyrecheck.model.snapshot import Snapshot
 from gyrecheck.verdict.accounts import Account
 from gyrecheck.verdict.balance import Balance, balance, equation, overstated
+from gyrecheck.verdict.bare_counts import BY_NAME
 from gyrecheck.verdict.flows import Flow
 from gyrecheck.verdict.missing_term import CODE, TWICE, left_missing, suppressed, term_missing, undecided
 from gyrecheck.verdict.residual_shape import adds_up, floor, in_other_things, mid_cycle, named_as, over_capacity, steady_offset, stopped
@@ -152,7 +153,10 @@ def _broken(snapshot: Snapshot, found: Balance, at: int, docket: Docket) -> None
             if restart
             else "look for a path out of the buffer that no counter names"
         )
-        docket.add(CODE, State.BROKEN, what, quantity="unaccounted", value=r, unit=unit, first=place, because=because, hint=hint)
+        most = Severity.WARNING if account.sampled.reason == BY_NAME else None
+        docket.add(
+            CODE, State.BROKEN, what, quantity="unaccounted", value=r, unit=unit, first=place, because=because, hint=hint, at_most=most
+        )
         return
     what = f"{count(-r)}{name} more left than came in, {since}: {sum_of}{how}: used twice, or a use that no counter of sampling names"
     hint = "give each trajectory an id and take it once; or, if reuse is meant, log draws apart from first uses"

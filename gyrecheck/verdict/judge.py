@@ -21,6 +21,7 @@ from gyrecheck.verdict.early_stops import judge_early_stops
 from gyrecheck.verdict.finite import judge_finite
 from gyrecheck.verdict.first_mini import judge_first_mini
 from gyrecheck.verdict.gap import judge_gap
+from gyrecheck.verdict.inflated import judge_inflated
 from gyrecheck.verdict.meant import as_meant
 from gyrecheck.verdict.out_of_range import within_range
 from gyrecheck.verdict.processes import Layout, judge_processes, layout
@@ -91,6 +92,7 @@ def judge(
     judge_finite(run, docket)
     judge_cadence(run, docket)
     judge_early_stops(run, docket)
+    judge_inflated(run, docket)
     judge_waiting(run, docket)
     judge_standstill(run, docket)
     judge_processes(run, docket)

@@ -13,6 +13,7 @@ from itertools import accumulate, pairwise
 from gyrecheck.model.events import Key
 from gyrecheck.model.snapshot import Series, Snapshot
 from gyrecheck.rulebook.log_formats import load_terms
+from gyrecheck.verdict.bare_counts import counted_is_sampled
 from gyrecheck.verdict.first_mini import cycles
 
 _CYCLING = frozenset(("step", "minibatch_size", "declared_reuse", "batch_size", "within"))
@@ -25,7 +26,7 @@ def as_meant(snapshot: Snapshot) -> Snapshot:
     told_once = {(s.path, s.lines[0]) for s in snapshot.series if s.count == 1 and kinds[s.key.term] == "setting"}
     counters = {name for name, kind in kinds.items() if kind == "counter"}
     series = _flat_is_dropped(tuple(_meant(_total_alone(s, snapshot, counters), told_once) for s in snapshot.series))
-    series = _counted_is_sampled(series)
+    series = counted_is_sampled(series)
     if not any(s.key.term in {"age", "age_max"} for s in series):
         series += _ages(series, ("sample_version", "loaded"), "age", ("trainer_version", "policy_version"))
     series += _ages(series, ("oldest_version",), "age_max", ("trainer_version",))
@@ -87,27 +88,6 @@ def _meant(series: Series, settings: set[tuple[str, int]]) -> Series:
         return replace(series, key=replace(key, term="age_max"))
     if key.term == "capacity" and series.count >= 3 and series.low != series.high:
         return replace(series, key=replace(key, term="left", cumulative="yes"))
-    return series
-
-
-def _counted_is_sampled(series: tuple[Series, ...]) -> tuple[Series, ...]:
-    """A bare count (`samples 640`) that what is taken and left make up, on the same lines: it counts what was sampled."""
-    terms = {s.key.term for s in series}
-    if "counted" not in terms or "sampled" in terms:
-        return series
-    taken = next((s for s in series if s.key.term == "taken" and s.count >= 4), None)
-    left = next((s for s in series if s.key.term == "left" and taken is not None and list(s.orders) == list(taken.orders)), None)
-    if taken is None or left is None:
-        return series
-    sinks = [s for s in series if s.key.term in {"dropped", "dropped_stale", "dropped_other"} and list(s.orders) == list(taken.orders)]
-    rest = [sum(row) for row in zip(taken.values, left.values, *(s.values for s in sinks), strict=True)]
-    for at, one in enumerate(series):
-        if one.key.term != "counted" or list(one.orders) != list(taken.orders) or one.falls:
-            continue
-        close = [abs(a - b) < 1e-6 * max(a, 1.0) for a, b in zip(one.values, rest, strict=True)]
-        if sum(close) >= 3 and (all(close[:3]) or 2 * sum(close) >= len(close)):
-            key = replace(one.key, term="sampled", unit=taken.key.unit)
-            return (*series[:at], replace(one, key=key), *series[at + 1 :])
     return series
 
 
