@@ -123,6 +123,10 @@ def emit(
         targets[0] = (targets[0][0], output)
     if sum(path is None for _, path in targets) > 1:
         raise GyreError("two formats for standard output", hint="give one a file: --output-format sarif:out.sarif")
+    inputs = {Path(given).resolve() for given in report.inputs if given != "-"}
+    for _, path in targets:
+        if path is not None and path.resolve() in inputs:
+            raise GyreError(f"--output {path}: is read by this command, and is not overwritten", hint="give another path")
     for name, path in targets:
         terminal = path is None and sys.stdout.isatty()
         width = shutil.get_terminal_size().columns if terminal else 0

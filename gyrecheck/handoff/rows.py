@@ -15,13 +15,15 @@ import numpy.typing as npt
 
 from gyrecheck.handoff.columns import ABSENT, column_of_values
 from gyrecheck.model.errors import GyreError
-from gyrecheck.model.fields import Column, RecordBatch
+from gyrecheck.model.fields import Column, Kind, RecordBatch
 from gyrecheck.model.finding import Scalar
 
 MAX_KEYS = 4096
 """Distinct keys of a file; more is no table of fields."""
 MAX_NEST = 8
 """Objects inside objects that become dotted keys; deeper ones stay objects."""
+MAX_ITEM_KEYS = 16
+"""Keys of the objects of a list that is not opened."""
 
 
 def batch_of_records(
@@ -97,4 +99,15 @@ def _collect(prefix: str, records: list[Any], columns: dict[str, Column], path: 
             _collect(key, values, columns, path, depth + 1)
             if all(type(value) is dict or value is ABSENT for value in values):
                 continue
-        columns[key] = column_of_values(key, values)
+        column = column_of_values(key, values)
+        columns[key] = replace(column, items=_items(values)) if column.kind in {Kind.OBJECT, Kind.MIXED} else column
+
+
+def _items(values: list[Any]) -> Mapping[str, Column]:
+    """The plain values inside lists of objects, one column a key: None where the row holds no such list, or an object lacks the key."""
+    names = dict.fromkeys(name for value in values if _objects(value) for item in value for name in item)
+    plain = list(names)[:MAX_ITEM_KEYS]
+    return {
+        name: column_of_values(name, [[item.get(name) for item in value] if _objects(value) else None for value in values])
+        for name in plain
+    }

@@ -86,6 +86,8 @@ class Column:
     kinds: tuple[Kind, ...]
     texts: tuple[str | None, ...] | None = None
     holes: Array | None = None
+    items: Mapping[str, Column] | None = None
+    """Where rows hold lists of plain objects (spans, turns): for each key in them, the list of its values in each row."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -216,7 +216,7 @@ def test_the_map_names_a_none_and_does_not_list_it_as_there(tmp_path):
 
 
 def test_what_is_read_is_never_written_over(tmp_path):
-    """A map or a schema at the place of an input is refused, forced or not, and the input stays as it was."""
+    """A map, a schema or a report at the place of an input is refused, forced or not, and the input stays as it was."""
     sampler, trainer = tmp_path / "sampler.npz", tmp_path / "trainer.py"
     np.savez(sampler, **_arrays())
     trainer.write_text("def train_step(batch):\n    return batch['obs'], batch['reward']\n")
@@ -225,6 +225,8 @@ def test_what_is_read_is_never_written_over(tmp_path):
         ["diff", str(sampler), str(trainer), "--write-map", str(trainer), "--force"],
         ["check", str(sampler), "--write-schema", str(sampler), "--force"],
         ["show", str(tmp_path), "--write-schema", str(sampler), "--force"],
+        ["check", str(sampler), "--output", str(sampler), "--force"],
+        ["show", str(sampler), "--output-format", f"json:{sampler}", "--force"],
     ):
         outcome = RUNNER.invoke(app, words)
         assert isinstance(outcome.exception, GyreError)

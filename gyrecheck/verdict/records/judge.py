@@ -38,6 +38,8 @@ from gyrecheck.verdict.records.steps import StepReader
 from gyrecheck.verdict.records.stuck_observation import StuckObservation
 from gyrecheck.verdict.records.successors import Successor
 from gyrecheck.verdict.records.told_values import Discounts, EpisodeReturn, RatioTold, RewardPlace
+from gyrecheck.verdict.records.trained_tokens import TrainedTokens
+from gyrecheck.verdict.records.value_targets import ValueTargets
 from gyrecheck.verdict.records.version_order import Age, DeclaredLag, VersionOrder
 from gyrecheck.verdict.records.versions import Lag
 from gyrecheck.verdict.records.view import View
@@ -60,10 +62,12 @@ QUESTIONS: tuple[type[Question], ...] = (
     Successor,
     StuckObservation,
     Returns,
+    ValueTargets,
     FinalObservation,
     Masks,
     AdvantagePlace,
     LogProbs,
+    TrainedTokens,
     EndTokens,
     Groups,
     Failures,

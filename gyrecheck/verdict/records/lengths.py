@@ -12,6 +12,7 @@ from gyrecheck.verdict.records.presence import without_logprobs
 from gyrecheck.verdict.records.question import Case, Question
 from gyrecheck.verdict.records.ranges import Ranges
 from gyrecheck.verdict.records.shapes import PER_STEP, PER_TOKEN
+from gyrecheck.verdict.records.trained_tokens import lies_with_trainer
 from gyrecheck.verdict.records.view import Bools, Floats, Ints, View, lead, per_row, rank
 
 WHOLE = ("reward", "advantage", "value", "return", "temperature")
@@ -64,6 +65,9 @@ class Lengths(Question):
             if role in {"logprob", "replay_logprob"} and excused is not None:
                 rows &= ~excused
             if role == "logprob" and base == "tokens" and rank(other) == 0 and not (ranks >= 1).any():
+                continue
+            if base == "tokens" and (trained := view.column("train_tokens")) is not None and lies_with_trainer(view, other):
+                self._keep(view, ("train_tokens", role), rows & (lead(trained) >= 0), lead(trained), lead(other))
                 continue
             self._keep(view, (base, role), rows, length, lead(other))
         self._declared(view, length)

@@ -12,6 +12,7 @@ from gyrecheck.rulebook.record_limits import load_record_limits
 from gyrecheck.verdict.records.fillers import Fillers
 from gyrecheck.verdict.records.question import Case, Question, show
 from gyrecheck.verdict.records.ranges import Ranges
+from gyrecheck.verdict.records.told_spans import ToldSpans
 from gyrecheck.verdict.records.unsampled import UnsampledRuns
 from gyrecheck.verdict.records.view import Bools, Floats, Ints, View, lead, per_row, rank
 
@@ -37,6 +38,7 @@ class Masks(Question):
         self.padding_seen: list[tuple[int, str]] = []
         self.fillers = Fillers()
         self.runs = UnsampledRuns()
+        self.spans = ToldSpans()
         self.told = 0
 
     def feed(self, view: View) -> None:
@@ -64,6 +66,7 @@ class Masks(Question):
         if turned.any():
             self.inverted.add(view.path, view.records[turned])
         self._against_padding(view, on, counts)
+        self.spans.read(view, on, counts)
 
     def _single(self, view: View, on: Bools) -> None:
         if not on.any():
@@ -204,7 +207,8 @@ class Masks(Question):
                 role="mask",
                 evidence=self.padding_seen,
             )
-        if not self.prompt and not self.padding:
+        yield from self.spans.answer(case)
+        if not self.prompt and not self.padding and not self.spans.found:
             yield from self.runs.answer(case, self.rows)
 
 

@@ -95,8 +95,8 @@ class Returns(Question):
                 role="return",
             )
             return
-        gamma = _gamma(r0, g0, g1)
-        swapped = _gamma(g0, r0, r1)
+        gamma = discount_of(r0, g0, g1)
+        swapped = discount_of(g0, r0, r1)
         if gamma is None and swapped is not None:
             text = (
                 f"`{reward_key}` and `{key}` stand in each other's place: `{reward_key}`[t] = `{key}`[t] + {show(swapped)} "
@@ -126,7 +126,7 @@ class Returns(Question):
             yield case.finding("GYR344", text, where=where, role="return", evidence=seen, side="training")
 
 
-def _gamma(r: Floats, g: Floats, following: Floats) -> float | None:
+def discount_of(r: Floats, g: Floats, following: Floats) -> float | None:
     """The discount for which g = r + gamma * following at 90 % of the steps, or None."""
     use = np.abs(following) > 1e-3
     if use.sum() < 5:
