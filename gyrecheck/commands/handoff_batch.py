@@ -43,7 +43,7 @@ def check_batch(
         chosen -= TAGS if ordered else TAGS | ORDER
     contract = _contract(Path(schema) if schema is not None else None)
     records, unlike = batch_of(batch, rows=rows, start=start, time_major=time_major)
-    judged = judge_records([records], contract, codes, load_ratio_limits(), dict(fields or {}))
+    judged = judge_records([replace(records, promised=ordered)], contract, codes, load_ratio_limits(), dict(fields or {}))
     findings = [*(_unlike(entry, codes["GYR324"]) for entry in unlike), *judged.findings]
     levelled = [_level(finding, codes, topology) for finding in findings if finding.code in chosen or finding.code not in codes]
     shown = tuple(finding for finding in levelled if finding.severity is not Severity.OFF)

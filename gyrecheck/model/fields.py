@@ -107,6 +107,8 @@ class RecordBatch:
     axes: str = ""
     """`undecided` when a row's list may be time or batch and nothing in the file tells which; then no order of steps is judged.
     `swapped` when the file holds [time, batch, ...] and the first two axes were exchanged on reading."""
+    promised: bool = False
+    """Whoever handed it over says that its rows stand in the order of their steps."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ class Successor(Question):
             self.distinct = obs[0].copy()
         self.moves = self.moves or bool((obs[:64] != self.distinct).any()) or bool((obs != self.distinct).any())
         self.rows += len(steps)
-        self.labelled |= steps.labelled
+        self.labelled |= steps.labelled or view.batch.promised
         equal = _equal(obs, after)
         self.same.add(view.path, np.sort(steps.record[equal]))
         if len(steps) < 2:
