@@ -38,6 +38,7 @@ from gyrecheck.verdict.shapes.record_fields import record_fields
 from gyrecheck.verdict.shapes.recorded_forward import recorded_forward
 from gyrecheck.verdict.shapes.remade import remade
 from gyrecheck.verdict.shapes.remainder_lost import remainder_lost
+from gyrecheck.verdict.shapes.reward_before_step import reward_before_step
 from gyrecheck.verdict.shapes.same_object import same_object
 from gyrecheck.verdict.shapes.same_seed import same_seed
 from gyrecheck.verdict.shapes.sampler_log import sampler_log
@@ -103,6 +104,7 @@ SHAPES: tuple[Shape, ...] = (
     version_per_piece,
     unrelated_flag,
     after_reset,
+    reward_before_step,
     put_again,
     papered_over,
     sampler_log,
