@@ -106,7 +106,7 @@ def _outrun(run: View, account: Account, docket: Docket) -> None:
             value=round(stale / sampled.last, 4),
             because=[sampled.last_place, taken.last_place],
             hint="fewer samplers, or more consumption per version",
-            at_most=Severity.WARNING,
+            at_most=Severity.WARNING if stale > thresholds.outrun_untimed * sampled.last else Severity.NOTE,  # a stall may have made it
         )
         return
     left = account.left
