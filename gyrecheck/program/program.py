@@ -21,7 +21,6 @@ SAMPLING = (*ACTING, "env.reset", "reward.score")
 LEARNING = ("loss.backward", "optimizer.step", "update.run")
 """Roles that take or apply gradients."""
 TRAINING = (*LEARNING, "scheduler.step", "grad.clip")
-_GUARDS = frozenset({"with", "function"})
 
 
 class Program:

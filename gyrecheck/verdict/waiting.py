@@ -9,7 +9,6 @@ from gyrecheck.verdict.growth import leaking, unbounded
 from gyrecheck.verdict.ruling import Because, Docket, count
 from gyrecheck.verdict.view import View
 
-_SETTLED = frozenset(("counter", "level", "version", "axis"))
 _PROGRESS = frozenset(
     (
         "sampled",

@@ -56,6 +56,8 @@ def test_a_step_within_a_step_counts_once(counted):
     with pytest.raises(TypeError):
         env.step("x")
     assert counted().calls("S") == 6
+    asked = {entry.label.split(".")[-2]: entry.nested for entry in runtimes.current().entries["S"].values()}
+    assert asked == {"Inner": True, "Wrapped": False}  # only the inner one pays for asking
 
 
 def test_an_env_that_stood_alone_is_no_second_call_inside_a_wrapper(counted):

@@ -73,3 +73,40 @@ def test_an_even_loss_is_not_explained_by_a_number_that_is_counted_up() -> None:
     ]
     verdict = _balance(_judged(rows))
     assert (verdict.state, verdict.value) == (State.BROKEN, 12)
+
+
+def test_versions_and_steps_are_no_drops() -> None:
+    """What is missing is uneven and `policy_version` happens to say as many on each line: 22 are lost all the same."""
+    rows = [f"sampled={30 * i} trained={20 * i} dropped=0 left={10 * i - f} policy_version={f}" for i, f in enumerate(FLAT, 1)]
+    assert not any("exactly what is missing" in note for note in _judged(rows).notes)
+
+
+def test_a_total_that_goes_back_once_is_a_total_without_a_balance_too() -> None:
+    """The same way back where nothing tells what is left: 24 x 96 were issued, not the sum of all readings."""
+    rounds = [*range(1, 21), *range(17, 25)]
+    (account, *_) = _judged([f"round {r} issued={96 * r} fitted={72 * r}" for r in rounds]).accounts
+    assert account.sampled is not None
+    assert account.sampled.last == 2304
+
+
+def test_the_screen_shows_a_residual_of_nothing_where_no_drop_is_counted() -> None:
+    """8 a line sampled and taken, none left: the residual is 0; with one a line missing it is not known whether they were dropped."""
+    from gyrecheck.screen.build import balance_rows
+
+    for taken, shown in ((8, 0.0), (7, None)):
+        judged = _judged([f"sampled_total={8 * i} taken_total={taken * i} buffer_left=0" for i in range(1, 9)])
+        assert balance_rows(judged, None)[-1].value == shown
+
+
+def test_clipping_in_a_run_that_learns_as_well_is_a_note() -> None:
+    """Clip fractions of 0.09 against 0.004: a note where the reward ends higher, a warning where it ends lower."""
+    from gyrecheck.model.finding import Severity
+    from gyrecheck.verdict.compare import _learns_as_well
+
+    assert Severity.NOTE.rank < Severity.WARNING.rank
+    rising, flat = tuple(map(float, range(10))), (1.0,) * 10
+    judged = _judged([f"step={i} reward={i}" for i in range(1, 9)])
+    series = judged.run.snapshot.series[0]
+    assert _learns_as_well({"reward": (flat, rising, series)})
+    assert not _learns_as_well({"reward": (rising, flat, series)})
+    assert not _learns_as_well({})
