@@ -20,11 +20,11 @@ LOSES = "".join(f"pid={os.getpid()} sampled_total={10 * i} taken_total={9 * i} b
 class Terminal:
     """`gyrecheck watch` in a pseudo-terminal; `seen` is every byte it wrote."""
 
-    def __init__(self, *words, size=(100, 30)):
+    def __init__(self, *words, size=(100, 30), term="xterm-256color"):
         self.pid, self.side = pty.fork()
         if self.pid == 0:
             # LINES and COLUMNS, which readline sets in a parallel test's parent, would outrank the terminal's own size.
-            told = {k: v for k, v in os.environ.items() if k not in {"LINES", "COLUMNS"}} | {"TERM": "xterm-256color"}
+            told = {k: v for k, v in os.environ.items() if k not in {"LINES", "COLUMNS"}} | {"TERM": term}
             os.execve(sys.executable, [sys.executable, "-m", "gyrecheck", "watch", *words], told)  # noqa: S606 - our own command
         self.resize(*size)
         self.seen = b""
@@ -165,3 +165,14 @@ def test_no_color_writes_no_color(log, monkeypatch):
     assert not [
         parts for parts in told if set(parts) & {b"31", b"32", b"33", b"34", b"35", b"36"} and b"38" not in parts and b"48" not in parts
     ]
+
+
+def test_a_dumb_terminal_gets_lines(tmp_path):
+    """Where TERM says that nothing can be drawn, lines are written, without one escape code."""
+    log = tmp_path / "train.log"
+    log.write_text(LOSES)
+    terminal = Terminal(str(log), "--timeout", "1", term="dumb")
+    terminal.until(b"GYR507")
+    os.kill(terminal.pid, signal.SIGKILL)
+    os.waitpid(terminal.pid, 0)
+    assert b"\x1b" not in terminal.seen

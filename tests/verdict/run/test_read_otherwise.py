@@ -96,17 +96,3 @@ def test_the_screen_shows_a_residual_of_nothing_where_no_drop_is_counted() -> No
     for taken, shown in ((8, 0.0), (7, None)):
         judged = _judged([f"sampled_total={8 * i} taken_total={taken * i} buffer_left=0" for i in range(1, 9)])
         assert balance_rows(judged, None)[-1].value == shown
-
-
-def test_clipping_in_a_run_that_learns_as_well_is_a_note() -> None:
-    """Clip fractions of 0.09 against 0.004: a note where the reward ends higher, a warning where it ends lower."""
-    from gyrecheck.model.finding import Severity
-    from gyrecheck.verdict.compare import _learns_as_well
-
-    assert Severity.NOTE.rank < Severity.WARNING.rank
-    rising, flat = tuple(map(float, range(10))), (1.0,) * 10
-    judged = _judged([f"step={i} reward={i}" for i in range(1, 9)])
-    series = judged.run.snapshot.series[0]
-    assert _learns_as_well({"reward": (flat, rising, series)})
-    assert not _learns_as_well({"reward": (rising, flat, series)})
-    assert not _learns_as_well({})
