@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from typing import Any, ParamSpec, TypeVar
 
     from gyrecheck.hook.runtime import Entry, Runtime
+    from gyrecheck.hook.shard import Cell
     from gyrecheck.hook.turns import Turn
 
     P = ParamSpec("P")
     R = TypeVar("R")
 
-EXACT = 1024
+EXACT = 512
 THIN = 1024
 COROUTINE = 0x80
 """CO_COROUTINE of `inspect`, which is too dear to import here."""
@@ -140,7 +141,19 @@ def slow_sample(entry: Entry, args: tuple[object, ...], n: int, skip: int = 2) -
     turn: Turn | None = None
     try:
         runtime = entry.runtime
-        if entry.steps and runtime.nested(3):  # it was made by another counted step, which counts for both
+        frame = sys._getframe(skip)
+        if (
+            frame.f_code is entry.caller
+            and frame.f_lineno == entry.line
+            and getattr(frame.f_back, "f_code", None) is entry.below
+            and not runtime.due
+            and n < EXACT
+            and n & (n - 1)
+        ):  # from where the last one came, and nobody wants to look
+            entry.site[0] += 1
+            entry.look = n + 1
+            return runtime.turns.step(args[0], frame) if entry.steps and not runtime.turns.over else None
+        if entry.steps and runtime.nested(skip + 1):  # it was made by another counted step, which counts for both
             entry.n = n - 1
             entry.cell[0] = n - 1
             if not entry.nested:
@@ -154,7 +167,9 @@ def slow_sample(entry: Entry, args: tuple[object, ...], n: int, skip: int = 2) -
             runtime.again()
         if exact or n >= entry.thin:
             entry.thin = n + THIN
-            runtime.called_from("S", sys._getframe(skip), entry.role)[0] += 1 if exact else THIN
+            entry.site = runtime.called_from("S", frame, entry.role)
+            entry.site[0] += 1 if exact else THIN
+            entry.caller, entry.line, entry.below = frame.f_code, frame.f_lineno, getattr(frame.f_back, "f_code", None)
         if n in LOOKS and entry.role == "env.step":
             runtime.buffers.look(args, n)
         for word in tuple(runtime.due):
@@ -167,7 +182,7 @@ def slow_sample(entry: Entry, args: tuple[object, ...], n: int, skip: int = 2) -
         entry.look = n + 1 if exact or runtime.due else entry.thin
         if entry.steps and not runtime.turns.over:
             if exact:
-                turn = runtime.turns.step(args[0], sys._getframe(skip))
+                turn = runtime.turns.step(args[0], frame)
             else:
                 runtime.turns.end()
     except Exception:
@@ -190,15 +205,22 @@ def sample_under_update(runtime: Runtime, label: str) -> None:
         runtime.events.write("crossing", inner="sampling", entry=label, path=side.path_to(under, 3, runtime.libraries))
 
 
-def update_under_sample(runtime: Runtime, label: str, skip: int = 3) -> None:
-    """Record an update that a sample call reaches."""
+def update_under_sample(runtime: Runtime, label: str, skip: int = 3) -> bool:
+    """Record an update that a sample call reaches, and say whether it is one."""
     under = side.find_under(runtime.sampling_codes, skip) if runtime.sampling_codes else None
     if under is not None or side.OPEN.get() == side.SAMPLING:
         runtime.events.write("crossing", inner="training", entry=label, path=side.path_to(under, skip, runtime.libraries))
+        return True
+    return False
 
 
-def begin_update(entry: Entry, args: tuple[object, ...], libraries: tuple[str, ...] = ()) -> None:
-    """Count an update call: exact call site, turn, crossing, human line; one within another is counted as nested too."""
+def begin_update(entry: Entry, args: tuple[object, ...], libraries: tuple[str, ...] = ()) -> Cell | None:
+    """Count an update call: exact call site, turn, crossing, human line; one within another is counted as nested too.
+
+    Gives the cell of its call site, or None where the next call must be looked at again.
+    """
+    again = True
+    site: Cell | None = None
     entry.n = n = entry.n + 1
     entry.cell[0] = n
     try:
@@ -206,13 +228,16 @@ def begin_update(entry: Entry, args: tuple[object, ...], libraries: tuple[str, .
         if side.OPEN.get() == side.TRAINING:
             runtime.cells["nested_updates"][0] += 1
         runtime.turn(entry.role)
-        runtime.called_from("T", side.calling(libraries), entry.role)[0] += 1
-        update_under_sample(runtime, entry.label, 4)
+        site = runtime.called_from("T", side.calling(libraries), entry.role)
+        site[0] += 1
+        again = update_under_sample(runtime, entry.label, 4)
         if "log" in runtime.due:
             say("update_call", n, args)
+            again = True
         runtime.want("update")
     except Exception:
         pass
+    return None if again else site
 
 
 def training_wrapper(fn: Callable[P, R], runtime: Runtime, entry: Entry) -> Callable[P, R]:

@@ -72,7 +72,8 @@ class Hooks:
 
             def before(optimizer: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:
                 try:
-                    updates.before_step(optimizer, given, named)
+                    if not updates.calm or named or not updates.counted(optimizer, given):
+                        updates.before_step(optimizer, given, named)
                 except Exception:
                     pass
 
@@ -82,9 +83,14 @@ class Hooks:
             def after(optimizer: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:
                 del given, named
                 try:
-                    updates.after_step(optimizer)
-                    if self.phases is not None:
-                        self.phases.after_update()
+                    phases = self.phases
+                    if not updates.quick:
+                        updates.after_step(optimizer)
+                    elif phases is not None and not updates.turned and phases.since + 1 < phases.usual:
+                        phases.since += 1  # as `after_update` would have it, for much less
+                        return
+                    if phases is not None:
+                        phases.after_update()
                 except Exception:
                     pass
 
@@ -167,9 +173,14 @@ class Hooks:
         return load_state_dict
 
     def _clearing(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        updates, cell = self.updates, self.runtime.cells["zero_grad_calls"]
+
         def zero_grad(self_: Any, *args: Any, **kwargs: Any) -> Any:
             try:
-                self.updates.cleared(self_)
+                if updates.calm and not updates.loose:  # whatever is cleared was used
+                    cell[0] += 1
+                else:
+                    updates.cleared(self_)
             except Exception:
                 pass
             return fn(self_, *args, **kwargs)
@@ -217,16 +228,23 @@ class Hooks:
         return load_state_dict
 
     def _backward(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        runtime = self.runtime
+        runtime, updates = self.runtime, self.updates
+
+        cell = runtime.cells["backward_calls"]
 
         def backward(*args: Any, **kwargs: Any) -> Any:
+            if updates.calm and runtime.turns.over:
+                updates.loose += 1
+                updates.backwards += 1
+                cell[0] += 1
+                return fn(*args, **kwargs)
             try:
-                self.updates.before_backward()
-                if self.phases is not None:
+                updates.before_backward()
+                if self.phases is not None and self.phases.handle is not None:
                     self.phases.before_backward()
             except Exception:
                 pass
-            if "update" in runtime.due:  # inside an optimizer's step, which watches already
+            if updates.calm or "update" in runtime.due:  # inside an optimizer's step, which watches already
                 return fn(*args, **kwargs)
             token = side.OPEN.set(side.TRAINING)
             runtime.want("update")
@@ -240,11 +258,14 @@ class Hooks:
         return backward
 
     def _clipping(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        updates = self.updates
+
         def clip(*args: Any, **kwargs: Any) -> Any:
-            try:
-                self.updates.clipped()
-            except Exception:
-                pass
+            if not updates.calm:
+                try:
+                    updates.clipped()
+                except Exception:
+                    pass
             return fn(*args, **kwargs)
 
         return clip

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def due(phases: Phases, module: Any) -> bool:
     """Whether the next load into `module` is looked at: the first ones all, later ones now and then."""
     made = phases.loads.get(module, (0, -1))[0] + 1
-    return made <= 2 * ALWAYS or not made % SOMETIMES
+    return made <= ALWAYS or not made % SOMETIMES
 
 
 def loaded(phases: Phases, module: Any, before: str, result: Any, given: Any) -> None:

@@ -61,6 +61,8 @@ class Phases:
         self.acting: weakref.WeakSet[Any] = weakref.WeakSet()
         self.glance: Callable[[], None] = lambda: None
         """Looks for environments that were defined meanwhile."""
+        self.since = self.last = self.usual = self.sampled = 0
+        """Optimizer steps since the newest sample call, those of the round before, the same where two rounds agree, and the sample calls then."""
         self.left = 0
         self.handle: Any = None
         self.loads: weakref.WeakKeyDictionary[Any, list[int]] = weakref.WeakKeyDictionary()
@@ -71,7 +73,7 @@ class Phases:
         self.open()
 
     def _renew(self) -> None:
-        self.number = self.waited = 0
+        self.number = self.waited = self.since = self.last = self.usual = self.sampled = 0
         self.open()
 
     def open(self) -> None:
@@ -103,9 +105,21 @@ class Phases:
         if self.asked:  # a phase of one env step
             self.asked = False
             self.number += 1
-        if self.handle is None and self.number >= ALWAYS:
-            self.number += 1  # phases that were not watched are counted as updates
-        self.open()
+        if self._ends_round():
+            if self.handle is None and self.number >= ALWAYS:
+                self.number += 1  # phases that were not watched are counted by their last update
+            self.open()
+        elif self.handle is not None:
+            self.close()
+
+    def _ends_round(self) -> bool:
+        """Whether sampling may come before the next step: always, unless the last two rounds took more steps each and the same number."""
+        samples = self.runtime.samples
+        if samples != self.sampled:
+            self.usual = self.since if self.since == self.last else 0
+            self.last, self.since, self.sampled = self.since, 0, samples
+        self.since += 1
+        return self.since >= self.usual
 
     def _fire(self, module: Any, given: Any, result: Any) -> None:
         """Global forward hook: remember which modules were called, newest last, and whether a graph was recorded."""

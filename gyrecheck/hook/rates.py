@@ -98,6 +98,10 @@ class Rates:
             self._changes(state, rate)
         known.steps += 1
 
+    def steady(self, known: Rate) -> bool:
+        """Whether nothing about a rate asks for a look at each step."""
+        return self.moved and not known.zero and known.restored is None
+
     def loaded(self, state: OptimizerState, optimizer: Any, before: float | None, site: str) -> None:
         """The state of an optimizer was restored, whose rate was `before` until then."""
         known = state.rate

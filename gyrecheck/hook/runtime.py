@@ -34,7 +34,7 @@ MARKED = "marked"
 class Entry:
     """One counted function, class or scope: its cell, and the count at which the slow path looks again."""
 
-    __slots__ = ("cell", "label", "look", "n", "name", "nested", "role", "runtime", "steps", "thin")
+    __slots__ = ("below", "caller", "cell", "label", "line", "look", "n", "name", "nested", "role", "runtime", "site", "steps", "thin")
 
     def __init__(self, runtime: Runtime, letter: str, role: str, label: str, cell: Cell | Shared) -> None:
         self.runtime, self.role, self.label, self.cell = runtime, role, label, cell
@@ -43,6 +43,11 @@ class Entry:
         """Calls in this process: what the cell holds, kept here because reading it there costs more."""
         self.look = 0
         self.thin = 0
+        self.caller: CodeType | None = None
+        """What made the newest call looked at, at which line, and what called that; and the cell of this place."""
+        self.line = 0
+        self.below: CodeType | None = None
+        self.site: Any = None
         self.steps: list[tuple[Any, Any]] = []
         """Wrappers and functions of env steps, which may lie within another counted step."""
         self.nested = False

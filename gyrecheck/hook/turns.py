@@ -84,6 +84,11 @@ class Turns:
 
     def step(self, env: Any, frame: FrameType) -> Turn | None:
         """Before a step made by `frame`: whose turn it is; None where the environment cannot be followed."""
+        played = self.played.get(id(env))
+        now = played.now if played is not None and played.reset_by is None and played.env() is env else None
+        if now is not None and now.code is frame.f_code and self.passed is None and not self.over:  # the same once more
+            now.steps += 1
+            return now
         played = self._of(env)
         if played is None:
             return None

@@ -24,7 +24,13 @@ if TYPE_CHECKING:
     from gyrecheck.hook.runtime import Runtime
 
 FIRST = 64
-"""Steps of one optimizer whose gradients are looked at on a device other than the CPU; then every 64th: a look waits for it."""
+"""Steps of one optimizer whose findings are all said one by one; gradients on a device other than the CPU at every 64th after that: a look waits for it."""
+SETTLED = 32
+"""Steps of one optimizer without a finding after which not all are looked at."""
+CALM = 30
+"""From then on, steps that are only counted between two that are looked at: of code that is cold each time, it counts how much there is."""
+UNSEEN = (0, 0)
+"""Stands for the gradient that a step used which was only counted."""
 
 
 class OptimizerState:
@@ -47,6 +53,12 @@ class OptimizerState:
         self.counts: dict[str, int] = {}
         self.said = False
         self.rate = Rate()
+        self.full = 0
+        """Steps in a row, up to now, that were looked at."""
+        self.window = -1
+        """The newest window of counted steps that began when a step of it was looked at."""
+        self.site: Any = [0]
+        """The cell of the place that made the newest step looked at."""
 
 
 class Updates:
@@ -68,6 +80,13 @@ class Updates:
         self.rates = Rates(runtime)
         self.modes = Modes(runtime)
         self.token: Token[str] | None = None
+        self.calm = self.window = 0
+        """Further steps that are only counted, and how many windows of such steps there were."""
+        self.quick = self.turned = False
+        """The newest step was only counted; and it was the first after a sample call."""
+        self.cell = runtime.cells["optimizer_steps"]
+        self.loose = 0
+        """Backward passes since the newest step that were only counted."""
         self.thread = 0
         """The thread that stepped last."""
         self.trying = False
@@ -75,6 +94,7 @@ class Updates:
         runtime.renewers.append(self._renew)
 
     def _renew(self) -> None:
+        self.calm = self.loose = 0
         self.rates = Rates(self.runtime)
         self.steps = self.backwards = self.sampled_backwards = 0
         for state in self.states.values():
@@ -95,12 +115,19 @@ class Updates:
 
     def before_step(self, optimizer: Any, given: tuple[object, ...], named: dict[str, object]) -> None:
         """Before `optimizer.step()`: count, and look at the gradients it is about to use."""
-        runtime, state = self.runtime, self._state(optimizer)
+        runtime = self.runtime
+        self.quick = False
+        self._flush()
+        if not self.calm:
+            self.window += 1
+        state = self._state(optimizer)
+        state.window = self.window
+        state.full += 1
         self._close()
-        begin_update(self.entry, (), self.libraries)
+        site = begin_update(self.entry, (), self.libraries)
         runtime.turns.update()
         self.token = side.OPEN.set(side.TRAINING)
-        runtime.cells["optimizer_steps"][0] += 1
+        self.cell[0] += 1
         self.thread = get_ident()
         self.trying = len(given) > 1 or named.get("closure") is not None
         if self.trying:
@@ -122,6 +149,60 @@ class Updates:
         self.rates.before_step(state, optimizer)
         if self.modes.watched:
             self.modes.before_step(state.number, number)
+        if (
+            site is not None
+            and size == "some"
+            and number > SETTLED
+            and state.full > 1
+            and not state.counts
+            and not self.modes.watched
+            and self.rates.steady(state.rate)
+        ):
+            state.site, self.calm = site, self.calm or CALM
+        else:
+            self.calm = 0
+
+    def counted(self, optimizer: Any, given: tuple[object, ...]) -> bool:
+        """Count a step and do no more, where it is of an optimizer that was looked at in this window and calls no closure."""
+        state = self.states.get(id(optimizer))
+        if state is None or state.window != self.window or len(given) > 1 or state.optimizer() is not optimizer:
+            return False
+        steps = state.steps + 1
+        if not steps & (steps - 1):
+            return False
+        self.calm -= 1
+        self.quick = True
+        entry, runtime = self.entry, self.runtime
+        entry.n = n = entry.n + 1
+        entry.cell[0] = n
+        state.site[0] += 1
+        self.cell[0] += 1
+        if side.OPEN.get() == side.TRAINING:
+            runtime.cells["nested_updates"][0] += 1
+        samples = 0
+        for sampler in runtime.active:
+            samples += sampler.n
+        self.turned = samples != runtime.seen["hooked"]
+        if self.turned:
+            runtime.turn(entry.role)
+        if not runtime.turns.over:
+            runtime.turns.update()
+        self.steps += 1
+        if len(self.states) > 1:
+            for other in tuple(self.states.values()):
+                other.backward += self.loose
+                other.unstepped = 0
+        state.steps, state.full = steps, 0
+        self.loose = state.backward = state.unstepped = 0
+        state.used, state.stepped_uncleared, state.pending = UNSEEN, False, False
+        return True
+
+    def _flush(self) -> None:
+        """The backward passes that were only counted are every optimizer's."""
+        for state in tuple(self.states.values()) if self.loose else ():
+            state.backward += self.loose
+            state.unstepped += self.loose
+        self.loose = 0
 
     def after_step(self, optimizer: Any) -> None:
         """After `optimizer.step()`: a new version of the weights; the next sampling call begins a new phase."""
@@ -129,8 +210,8 @@ class Updates:
         self.trying = False
         state.steps += 1
         state.backward = state.unstepped = 0
-        state.stepped_uncleared, state.pending = True, False
-        state.used = _mark(optimizer)
+        state.stepped_uncleared, state.pending = not self.calm, False  # what comes next is only counted while it is calm
+        state.used = UNSEEN if self.calm else _mark(optimizer)
         for other in tuple(self.states.values()):
             other.unstepped = 0
         self.steps += 1
@@ -145,7 +226,11 @@ class Updates:
         self.backwards += 1
         self.runtime.cells["backward_calls"][0] += 1
         runtime = self.runtime
-        runtime.turns.backward()
+        if not runtime.turns.over:
+            runtime.turns.backward()
+        if self.calm:
+            self.loose += 1
+            return
         if runtime.sampling_codes and (under := side.find_under(runtime.sampling_codes)) is not None:
             self.sampled_backwards += 1
             if self.sampled_backwards & (self.sampled_backwards - 1) == 0:
@@ -163,9 +248,11 @@ class Updates:
 
     def cleared(self, optimizer: Any) -> None:
         """Gradients of an optimizer are about to be cleared."""
-        state = self._state(optimizer)
         self.runtime.cells["zero_grad_calls"][0] += 1
-        untouched = state.used is not None and state.used == _mark(optimizer)  # the backward passes since then were another network's
+        self._flush()
+        state = self._state(optimizer)
+        # the backward passes since then were another network's
+        untouched = state.used is not None and state.used in (UNSEEN, _mark(optimizer))
         if state.unstepped and not untouched and not self.trying and _size(held_by(optimizer), first=True) == "some":
             others = (o for o, _ in self.alive() if o is not optimizer)
             if not any(_size(held_by(o), first=True) == "some" for o in others):

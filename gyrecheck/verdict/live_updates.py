@@ -43,6 +43,13 @@ def _steps(run: HookedRun, totals: Totals, key: tuple[int, float], events: list[
     return whole if alone else int(max(e.number("step") for e in events))
 
 
+def _named(run: HookedRun, totals: Totals, key: tuple[int, float], events: list[HookEvent]) -> str:
+    """How many steps there were, and how many of them were looked at where that is fewer."""
+    steps = _steps(run, totals, key, events)
+    looked = int(totals[key].number("looked")) if key in totals else steps
+    return f"{count(steps)} optimizer steps" if not 0 < looked < steps else f"{count(steps)} optimizer steps ({count(looked)} looked at)"
+
+
 def _empty_steps(run: HookedRun, totals: Totals, limits: HookLimits, docket: Docket) -> None:
     del limits
     for key, events in _by_optimizer(run, "empty_step").items():
@@ -61,7 +68,7 @@ def _empty_steps(run: HookedRun, totals: Totals, limits: HookLimits, docket: Doc
         docket.add(
             "GYR208",
             State.BROKEN,
-            f"{count(amount)} of {count(steps)} optimizer steps had no sample contributing ({kind}): steps {which}",
+            f"{count(amount)} of {_named(run, totals, key, told)} had no sample contributing ({kind}): steps {which}",
             quantity="optimizer_steps_with_zero_consumed_samples",
             value=amount,
             unit="step",
@@ -73,11 +80,10 @@ def _empty_steps(run: HookedRun, totals: Totals, limits: HookLimits, docket: Doc
 def _lost_numbers(run: HookedRun, totals: Totals, limits: HookLimits, docket: Docket) -> None:
     del limits
     for key, events in _by_optimizer(run, "nan_step").items():
-        steps = _steps(run, totals, key, events)
         docket.add(
             "GYR220",
             State.BROKEN,
-            f"{count(events[-1].number('n'))} of {count(steps)} optimizer steps used gradients that are not finite, "
+            f"{count(events[-1].number('n'))} of {_named(run, totals, key, events)} used gradients that are not finite, "
             f"the first at step {int(events[0].number('step'))}: the weights are lost from there on",
             quantity="optimizer_steps_with_non_finite_gradients",
             value=events[-1].number("n"),
@@ -100,7 +106,7 @@ def _reused(run: HookedRun, totals: Totals, limits: HookLimits, docket: Docket) 
             docket.add(
                 "GYR206",
                 State.BROKEN,
-                f"{count(amount)} of {count(_steps(run, totals, key, events))} optimizer steps {saying}",
+                f"{count(amount)} of {_named(run, totals, key, events)} {saying}",
                 quantity="optimizer_steps_on_used_gradients",
                 value=amount,
                 unit="step",

@@ -75,3 +75,28 @@ def test_an_env_in_its_wrappers_counts_once(tmp_path):
     """An env step through a library's wrappers is one sample call: 4 episodes of 10 steps, cut at 10, are at most 40."""
     _, report = judge_script(FIXTURES / "runtime_legitimate/gym_like_wrappers.py", tmp_path)
     assert report.statistics["sample_calls"] == 40
+
+
+LATE = """
+import torch
+network = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(network.parameters(), lr=0.01)
+for step in range(400):
+    loss = network(torch.randn(8, 4)).square().mean()
+    optimizer.zero_grad()
+    (loss * (step < 200)).backward()
+    optimizer.step()
+"""
+
+
+def test_a_fault_that_begins_late_is_found(tmp_path):
+    """Of 400 steps all are counted though most are not looked at; those without gradients from step 201 on are found within 31 steps."""
+    script = tmp_path / "late.py"
+    script.write_text(LATE)
+    code, report = judge_script(script, tmp_path)
+    found = next(v for v in report.verdicts if v.code == "GYR208")
+    assert code == 0
+    assert report.statistics["update_calls"] == 400
+    assert 200 - 31 <= found.value <= 200
+    assert "of 400 optimizer steps (" in found.message
+    assert " looked at)" in found.message
