@@ -57,7 +57,8 @@ def _empty_steps(run: HookedRun, totals: Totals, limits: HookLimits, docket: Doc
         if not told:
             continue
         steps = _steps(run, totals, key, told)
-        amount = int(max(e.number("n") for e in told)) - (len(events) - len(told))
+        counted = totals[key].number("n_empty_step") if key in totals else 0
+        amount = int(max(counted, *(e.number("n") for e in told))) - (len(events) - len(told))
         which = numbers([int(e.number("step")) for e in told])
         absent = all(e.text("why") == "none" for e in told)
         kind = "no parameter had a gradient" if absent else "every gradient was exactly 0"
