@@ -37,7 +37,7 @@ def absent_logprob(program: Program, _layout: Layout) -> Iterator[Suspect]:
         seen: set[int] = set()
         yield from _defaults(program, fn.number)
         for line, column, atoms, op, order, name in _values(fact):
-            words = _either(fact, atoms, op, order, name) or _filled_up(program, fact, atoms, name)
+            words = _either(program, fact, atoms, op, order, name) or _filled_up(program, fact, atoms, name)
             if words and line not in seen and not _masked(fact) and _handed_on(program, fn.number):
                 seen.add(line)
                 code, side = _side(program, fn.number)
@@ -66,7 +66,7 @@ def _values(fact: Function) -> Iterator[tuple[int, int, Atoms, str, int, str]]:
             yield call.line, call.column, (head, *call.args[0]) if last == "extend" else call.args[0], "", call.order, head
 
 
-def _either(fact: Function, atoms: Atoms, op: str, order: int, name: str) -> str:
+def _either(program: Program, fact: Function, atoms: Atoms, op: str, order: int, name: str) -> str:
     """One log-prob that is read, and a zero beside it: the two ends of a condition."""
     if len(atoms) < 2 or op in {"+", "-", "*", "/", "cmp", "**"}:
         return ""
@@ -76,6 +76,8 @@ def _either(fact: Function, atoms: Atoms, op: str, order: int, name: str) -> str
     zeros = any(name in _FILLS for name in sized)
     if any(a not in _ZERO for a in plain) or not (plain or zeros) or any(n != "len" and n not in _FILLS for n in sized):
         return ""
+    if not op and any(fact.calls[a].name == "len" and not _tokens(program, _measured(fact.calls[a])) for a in rest if isinstance(a, int)):
+        return ""  # what is handed on may be a sum: zeros behind the log-probs, for tokens that nobody sampled
     if op == "[]" and not _comprehended(fact, order):
         return ""  # a display of two values
     path = _path(fact, first)
@@ -134,10 +136,15 @@ def _filled_up(program: Program, fact: Function, atoms: Atoms, name: str) -> str
     sized = [fact.calls[a] for a in atoms[2:] if isinstance(a, int) and fact.calls[a].name == "len"]
     if len(sized) != len(atoms) - 2 or len(sized) != 2:
         return ""
-    inner = [str(c.args[0][0]) if c.args and len(c.args[0]) == 1 else "" for c in sized]
+    inner = [_measured(c) for c in sized]
     if inner[1] != atoms[0] or not _tokens(program, inner[0]):
         return ""
     return f"`{atoms[0]}` is filled up with 0.0 to the number of `{inner[0]}`"
+
+
+def _measured(call: Call) -> str:
+    """What a `len()` is taken of."""
+    return str(call.args[0][0]) if call.args and len(call.args[0]) == 1 else ""
 
 
 def _of_logprobs(fact: Function, path: str) -> bool:
