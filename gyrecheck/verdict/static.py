@@ -1,6 +1,7 @@
 """All static shapes over one program: suspects become findings, with the severity that code, topology and confidence allow.
 
-Nothing is read here: the text of a line comes from `lines`. A finding known by name only is never above a note.
+Nothing is read here: the text of a line comes from `lines`. A finding known by name only is never above a note, nor is one in a test of
+a program whose own files are checked with it: tests break rules to see what happens.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from gyrecheck.model.finding import Confidence, Evidence, Finding, Severity, Top
 from gyrecheck.program.program import Program
 from gyrecheck.program.topology import Layout
 from gyrecheck.rulebook.codes import Code
-from gyrecheck.verdict.shapes.suspect import Suspect
+from gyrecheck.verdict.shapes.suspect import Suspect, is_test
 from gyrecheck.verdict.shapes.table import SHAPES
 
 Lines = Callable[[str], Sequence[str]]
@@ -21,11 +22,14 @@ Lines = Callable[[str], Sequence[str]]
 def judge(program: Program, layout: Layout, codes: dict[str, Code], lines: Lines) -> tuple[Finding, ...]:
     """Every finding of every shape, in order of place; codes that `codes` does not hold are left out."""
     found: dict[tuple[str, int, int, str], Finding] = {}
+    own = any(not is_test(program.path(fn.number)) for fn in program.functions)
     for shape in SHAPES:
         for suspect in shape(program, layout):
             code = codes.get(suspect.code)
             if code is None:
                 continue
+            if own and is_test(program.path(suspect.function)):
+                suspect = replace(suspect, at_most=Severity.NOTE)  # noqa: PLW2901 - the same suspect, held lower
             finding = _finding(program, layout, suspect, code, lines)
             if finding is not None:
                 key = (finding.path, finding.line, finding.column, finding.code)

@@ -23,7 +23,7 @@ def cleared_early(program: Program, found: list[Event]) -> Iterator[Suspect]:
                 continue
             around = steps.loops(program, step)
             for loop in around[:1]:
-                if not steps.inside(program, clear, step, loop):
+                if not steps.inside(program, clear, step, loop) or _steps_within(program, clear, step, loop, taken):
                     continue
                 branch = rhythm(program, step, loop)
                 back = next((b for b in backs if steps.inside(program, b, step, loop) and rhythm(program, b, loop) is None), None)
@@ -40,6 +40,13 @@ def cleared_early(program: Program, found: list[Event]) -> Iterator[Suspect]:
                     )  # fmt: skip
             yield from _before_the_end(program, clear, step, backs, taken)
         yield from _between(program, clear, backs, taken, clears)
+
+
+def _steps_within(program: Program, clear: Event, step: Event, loop: tuple[int, int], taken: list[Event]) -> bool:
+    """Another step of it lies in a loop within this one: what this step takes is the rest of a pass, not one pass of several."""
+    return any(
+        s is not step and concerns(clear, s) and steps.inside(program, s, step, loop) and steps.loops(program, s)[:1] != [loop] for s in taken
+    )
 
 
 def _before_the_end(program: Program, clear: Event, step: Event, backs: list[Event], taken: list[Event]) -> Iterator[Suspect]:

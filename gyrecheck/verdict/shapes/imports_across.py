@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gyrecheck.model.facts import Import, Module
+from gyrecheck.model.facts import Function, Import, Module
 from gyrecheck.model.finding import Confidence, Evidence, Severity
 from gyrecheck.model.roles import Side
 from gyrecheck.program.program import ACTING, LEARNING, SAMPLING, TRAINING, Program, readable
@@ -34,7 +34,17 @@ def imports_across(program: Program, layout: Layout) -> Iterator[Suspect]:
 
 
 def _acts(program: Program, module: int) -> tuple[int, int] | None:
-    return next(((fn.number, at) for fn in program.tree.functions_of(module) for at, _ in program.own(fn.number, *ACTING)), None)
+    own = next(((fn.number, at) for fn in program.tree.functions_of(module) for at, _ in program.own(fn.number, *ACTING)), None)
+    return own or next(((fn.number, at) for fn in program.tree.functions_of(module) for at in _steps_by_name(fn.fact)), None)
+
+
+def _steps_by_name(fact: Function) -> Iterator[int]:
+    """Calls of, or with, the step of something named an environment: `jax.vmap(env.step)` where a wrapper of our own hides what it is."""
+    for at, call in enumerate(fact.calls):
+        for atom in (call.name, *(a for value in (*call.args, *(v for _, v in call.keywords)) for a in value)):
+            owner, _, last = str(atom).rpartition(".")
+            if last in {"step", "step_env"} and owner.rpartition(".")[2].strip("_").lower() in {"env", "envs", "environment", "vec_env", "venv"}:
+                yield at
 
 
 def _learns(program: Program, module: int) -> tuple[int, int] | None:

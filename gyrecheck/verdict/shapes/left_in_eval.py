@@ -46,7 +46,7 @@ def _loop(program: Program, number: int, loop: int) -> Iterator[Suspect]:
         acts = program.has(where, *ACTING, full=True)
         if where == number and not (meant and acts):
             continue
-        if "evaluation" not in program.region(where) and not meant:
+        if ("evaluation" not in program.region(where) and not meant) or _switched_by_its_class(program, where):
             continue
         call = program.call(where, at)
         head = program.tree.functions[number].fact.blocks[loop]
@@ -56,6 +56,17 @@ def _loop(program: Program, number: int, loop: int) -> Iterator[Suspect]:
             evidence=(program.place(number, head.line, "training goes on in this loop", "because"),),
             hint=f"remember {call.name.rpartition('.')[0]}.training and restore it at the end", side="training",
         )  # fmt: skip
+
+
+def _switched_by_its_class(program: Program, number: int) -> bool:
+    """Another method of the class turns training mode on for a network it holds: its learning pass does so by itself."""
+    cls = program.tree.functions[number].cls
+    return cls >= 0 and any(
+        c.name.startswith("self.") and c.name.endswith(".train") and c.name.count(".") > 1 and _turns_on(c.args)
+        for fn in program.functions
+        if fn.cls == cls
+        for c in fn.fact.calls
+    )
 
 
 def _turns_on(args: tuple[tuple[str | int, ...], ...]) -> bool:

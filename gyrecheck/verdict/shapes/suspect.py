@@ -33,9 +33,13 @@ class Suspect:
 
 def in_tests(program: Program, number: int) -> bool:
     """A test, or a piece of one: what it makes up trains nobody."""
-    *folders, name = program.path(number).replace("\\", "/").split("/")
-    tested = name.startswith(("test_", "conftest")) or name.endswith("_test.py") or any(f in {"test", "tests", "testing"} for f in folders)
-    return tested or program.tree.functions[number].fact.name.startswith("test")
+    return is_test(program.path(number)) or program.tree.functions[number].fact.name.startswith("test")
+
+
+def is_test(path: str) -> bool:
+    """Whether a file belongs to a test suite by its place or name."""
+    *folders, name = path.replace("\\", "/").split("/")
+    return name.startswith(("test_", "conftest")) or name.endswith("_test.py") or any(f in {"test", "tests", "testing"} for f in folders)
 
 
 def at_call(program: Program, number: int, at: int, code: str, message: str, **more: object) -> Suspect:
