@@ -41,6 +41,19 @@ class Program:
 
     # ---- functions
 
+    def all_unrecorded(self, name: str) -> bool:
+        """Whether the program has methods of a name and each is decorated to record no graph."""
+        found = self._methods.get(name, ())
+        return bool(found) and all(self.unrecorded_by_decorator(number) for number in found)
+
+    @cached_property
+    def _methods(self) -> dict[str, list[int]]:
+        out: dict[str, list[int]] = {}
+        for fn in self.functions:
+            if fn.cls >= 0:
+                out.setdefault(fn.fact.name, []).append(fn.number)
+        return out
+
     @property
     def functions(self) -> list[Fn]:
         """All functions, module bodies included."""

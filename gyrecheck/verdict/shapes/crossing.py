@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gyrecheck.model.finding import Confidence
+from gyrecheck.program.effects import Hop
 from gyrecheck.program.program import ACTING, LEARNING, Program, readable
 from gyrecheck.program.topology import Layout, is_loop
 from gyrecheck.verdict.shapes.suspect import Suspect, at_call
 
+_MODES = frozenset({"training", "is_training", "train_mode", "training_mode"})
 _TAKES = ("buffer.take", "carrier.read")
 _CODE = {"loss.backward": "GYR101", "optimizer.step": "GYR102", "update.run": "GYR102"}
 
@@ -83,6 +85,8 @@ def _learning_below(program: Program, number: int, act: int) -> Iterator[Suspect
             continue  # its own inner function is no other place
         if any(_off_policy(program, hop.function) or _is_environment(program, hop.function) for hop in hops[1:]):
             continue
+        if any(_in_training_mode(program, hop) or _handed_over(program, hop) for hop in hops):
+            continue
         last = hops[-1]
         call, crossed = program.call(last.function, last.call), program.call(number, hops[0].call)
         yield at_call(
@@ -93,6 +97,24 @@ def _learning_below(program: Program, number: int, act: int) -> Iterator[Suspect
             side="sampling", confidence=effect.confidence,
             pure="rollout" in program.region(number),
         )  # fmt: skip
+
+
+def _in_training_mode(program: Program, hop: Hop) -> bool:
+    """The call stands behind `if self.training`: whether it runs is up to the mode that the caller has set."""
+    if hop.call < 0:
+        return False
+    blocks = program.tree.functions[hop.function].fact.blocks
+    return any(
+        blocks[at].kind == "then" and "not" not in blocks[at].op and any(str(a).rpartition(".")[2] in _MODES for a in blocks[at].detail)
+        for at in program.blocks_up(hop.function, program.call(hop.function, hop.call).block)
+    )
+
+
+def _handed_over(program: Program, hop: Hop) -> bool:
+    """The function is only given to a constructor, which keeps it for later."""
+    if hop.call < 0 or not program.call(hop.function, hop.call).name.rpartition(".")[2][:1].isupper():
+        return False
+    return any(e.call == hop.call and e.callee == hop.callee and e.kind == "passed" for e in program.calls.edges[hop.function])
 
 
 def _acting_below(program: Program, number: int) -> Iterator[Suspect]:

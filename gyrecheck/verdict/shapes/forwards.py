@@ -38,9 +38,8 @@ def forward(program: Program, number: int, at: int, call: Call) -> Confidence | 
         role = program.known_role(number, at)
         if role is None or role[0] not in {"policy.forward", "policy.act"}:
             return None
-        ours = [f for f in program.tree.functions_of(program.tree.functions[number].module) if f.fact.name == last and f.cls >= 0]
-        if ours and all(program.unrecorded_by_decorator(f.number) for f in ours):
-            return None  # whichever of the file's own it is, it records nothing
+        if program.all_unrecorded(last):
+            return None  # whichever of our own it is, it records nothing
     return Confidence.BOUND if _tensors(program, number, at, call) else Confidence.HINT
 
 

@@ -232,6 +232,8 @@ def _made_up(program: Program, number: int, atoms: Atoms) -> str | None:
             call = fact.calls[atom]
             last = call.name.rpartition(".")[2]
             if last in program.words["fills"]:
+                if call.args and call.args[0] == ("=0",):
+                    return None  # nothing is in it
                 return f"`{readable(call)}(…)`"
             if (
                 last in {"tensor", "array", "full", "float", "int"}

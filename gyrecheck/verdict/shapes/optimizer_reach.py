@@ -67,7 +67,7 @@ def _left_out(program: Program, given: dict[tuple[int, int], tuple[str, ...]]) -
             flow = reach(fn.fact, [at], cut=lambda c, n=fn.number: program.role(n, c) == "grad.cut")  # type: ignore[misc]
             if not set(backs) & flow.calls:
                 continue
-            sibling = _sibling(given, owner, part)
+            sibling = _sibling({p: g for p, g in given.items() if _one_object(program, p[0], fn.number, owner)}, owner, part)
             if sibling is None:
                 continue
             done.add(call.name)
@@ -78,6 +78,16 @@ def _left_out(program: Program, given: dict[tuple[int, int], tuple[str, ...]]) -
                 evidence=(program.place(fn.number, call.line, f"in the loss: {readable(call)}", "because", call.column + 1),),
                 side="training", hint=f"give it {call.name}.parameters() as well, or an optimizer of its own", key=call.name,
             )  # fmt: skip
+
+
+def _one_object(program: Program, maker: int, user: int, owner: str) -> bool:
+    """Whether `self` of two functions can be one object: methods of one class, or of a class and one that inherits from it."""
+    if owner.partition(".")[0] != "self":
+        return True
+    one, other = program.tree.functions[maker].cls, program.tree.functions[user].cls
+    if one < 0 or other < 0 or one == other:
+        return True
+    return other in program.resolver.subclasses(one) or one in program.resolver.subclasses(other)
 
 
 def _twice(program: Program, given: dict[tuple[int, int], tuple[str, ...]]) -> Iterator[Suspect]:

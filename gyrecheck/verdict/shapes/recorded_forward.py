@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from gyrecheck.model.facts import Call
-from gyrecheck.model.finding import Confidence, Evidence
+from gyrecheck.model.finding import Confidence, Evidence, Severity
 from gyrecheck.program.flow import Reached, reach
 from gyrecheck.program.program import LEARNING, Program, readable
 from gyrecheck.program.topology import Layout
@@ -206,9 +206,16 @@ def _suspect(
     where = "" if sampler == number else f", reached from `{program.name(sampler)}`"
     return at_call(
         program, number, at, "GYR103", f"`{readable(call)}` records a graph while sampling{where}: no guard found on the way",
-        evidence=(*chain, *others, kept, first), confidence=known, side="sampling", key=call.name,
+        evidence=(*chain, *others, kept, first), confidence=known, side="sampling", key=call.name, at_most=_grave(program, sampler, kept),
         hint=f"decorate `{program.name(sampler)}` with @torch.no_grad(), or open the guard around this call",
     )  # fmt: skip
+
+
+def _grave(program: Program, sampler: int, kept: Evidence) -> Severity:
+    """A note in an evaluation, which trains on nothing, and where whoever takes the result, perhaps with recording off, is not known."""
+    known = any(e.confidence is not Confidence.HINT for e in program.callers[sampler])
+    apart = len(program.tree.modules) > 1 and not known and kept.text.startswith("its result leaves")
+    return Severity.NOTE if apart or "evaluation" in program.region(sampler) else Severity.ERROR
 
 
 def _other_sites(program: Program, number: int, way: tuple[tuple[int, int], ...]) -> list[Evidence]:
