@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gyrecheck.model.facts import Function
 from gyrecheck.model.finding import Severity
 from gyrecheck.program.program import LEARNING, Program, readable
 from gyrecheck.program.topology import Layout
@@ -11,6 +12,7 @@ from gyrecheck.verdict.shapes.suspect import Suspect, at_call
 
 _FILLS = frozenset({"nan_to_num", "nan_to_num_"})
 _ASKS = frozenset({"isfinite", "isnan", "isinf"})
+_COMPUTES = frozenset({"log_softmax", "logsumexp", "log_prob", "cross_entropy", "log"})
 _LIBRARIES = frozenset({"torch", "np", "numpy", "jnp", "th"})
 
 
@@ -29,6 +31,8 @@ def papered_over(program: Program, _layout: Layout) -> Iterator[Suspect]:
             leaf = source.rstrip("]").rpartition("[")[2].rpartition(".")[2]
             if program.words.field(leaf) != "logprob" and not program.words.has("logprob_names", leaf):
                 continue
+            if _measured_here(fact, source, call.order):
+                continue
             asked = [c for c in fact.calls if c.name.rpartition(".")[2] in _ASKS]
             if any(source in arg for c in asked for arg in c.args) or any(c.name.startswith(f"{source}.") for c in asked):
                 continue
@@ -37,6 +41,13 @@ def papered_over(program: Program, _layout: Layout) -> Iterator[Suspect]:
                     "trained on as if measured",
                 hint="mask those rows out of the loss, and count them", at_most=Severity.WARNING, side="training", key=source,
             )  # fmt: skip
+
+
+def _measured_here(fact: Function, source: str, order: int) -> bool:
+    """The function has computed it itself: what is infinite there it has made so, and nothing of the sampler's is missing."""
+    made = [b for b in fact.binds if b.target == source and b.order < order and b.form == "="]
+    calls = [fact.calls[a].name.rpartition(".")[2] for b in made[-1:] for a in b.value if isinstance(a, int)]
+    return any(name in _COMPUTES for name in calls)
 
 
 def _trains(program: Program, number: int) -> bool:

@@ -132,3 +132,15 @@ def test_an_empty_tensor_stands_for_nothing(tmp_path, fill, count):
         "    optimizer.step()\n"
     )
     assert len([*told(tmp_path, "GYR304"), *told(tmp_path, "GYR312")]) == count
+
+
+@pytest.mark.parametrize(
+    ("source", "count"), [("torch.log_softmax(scores.masked_fill(~slots, float('-inf')), -1)", 0), ("batch['logp']", 1)]
+)
+def test_what_a_loss_has_computed_itself_is_not_missing(tmp_path, source, count):
+    """Slots that a loss has masked with minus infinity may be made numbers again; log-probs of the sampler that are missing may not."""
+    (tmp_path / "loss.py").write_text(
+        "import torch\n\ndef loss(net, batch, slots, adv):\n    scores = net(batch['tokens'])\n"
+        f"    logp = {source}\n    logp = torch.nan_to_num(logp, nan=0.0, neginf=0.0)\n    return -(logp.exp() * adv).sum()\n"
+    )
+    assert len(told(tmp_path, "GYR304")) == count
