@@ -9,8 +9,8 @@ import gc
 import sys
 import weakref
 
+from gyrecheck.hook.gradients import held_by
 from gyrecheck.hook.networks import counterpart, differing, fingerprint
-from gyrecheck.hook.updates import held_by
 
 TYPE_CHECKING = False  # importing `typing` costs more than this package; type checkers know the name
 if TYPE_CHECKING:

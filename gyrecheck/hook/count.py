@@ -165,6 +165,8 @@ def slow_sample(entry: Entry, args: tuple[object, ...], n: int, skip: int = 2) -
         exact = n < EXACT
         if not n & (n - 1) or (not exact and n >= entry.thin):
             runtime.again()
+        if n == EXACT:  # the calls since the newest look were all counted where they belong
+            entry.thin = n + THIN - 1
         if exact or n >= entry.thin:
             entry.thin = n + THIN
             entry.site = runtime.called_from("S", frame, entry.role)

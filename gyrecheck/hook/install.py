@@ -84,7 +84,8 @@ class Hooks:
                 del given, named
                 try:
                     phases = self.phases
-                    if not updates.quick:
+                    state = updates.states.get(id(optimizer))
+                    if state is None or not state.quick:
                         updates.after_step(optimizer)
                     elif phases is not None and not updates.turned and phases.since + 1 < phases.usual:
                         phases.since += 1  # as `after_update` would have it, for much less
@@ -177,7 +178,7 @@ class Hooks:
 
         def zero_grad(self_: Any, *args: Any, **kwargs: Any) -> Any:
             try:
-                if updates.calm and not updates.loose:  # whatever is cleared was used
+                if updates.calm and not updates.loose and not updates.left:  # whatever is cleared was used
                     cell[0] += 1
                 else:
                     updates.cleared(self_)
@@ -233,7 +234,7 @@ class Hooks:
         cell = runtime.cells["backward_calls"]
 
         def backward(*args: Any, **kwargs: Any) -> Any:
-            if updates.calm and runtime.turns.over:
+            if updates.calm and runtime.turns.over and not updates.left:
                 updates.loose += 1
                 updates.backwards += 1
                 cell[0] += 1

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from gyrecheck.hook import side
+from gyrecheck.hook.gradients import held_by
 from gyrecheck.hook.networks import fingerprint, parameters_of, shape_of
 from gyrecheck.hook.phases import ALWAYS, SOMETIMES
-from gyrecheck.hook.updates import held_by
 
 TYPE_CHECKING = False  # importing `typing` costs more than this package; type checkers know the name
 if TYPE_CHECKING:

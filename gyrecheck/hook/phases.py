@@ -254,12 +254,14 @@ class Phases:
         fields = self.compared.of(root, acting)
         moody = [m for m in root.modules() if self._moody(type(m).__name__) and getattr(m, "p", True)]
         noisy = [type(m).__name__ for m in moody if m.training]
+        alone = get_ident() == self.updates.thread
+        inside = not alone and self.updates.threads.acts(self.libraries, 4)
         if fields.get("same"):
             self.updates.modes.watch(fields["opt"], root, [type(m).__name__ for m in moody])
         self.runtime.events.write(
             "phase", n=self.number, version=self.updates.steps, by=by, module=type(root).__name__, net=id(root) & 0xFFFFFF,
             params=len(acting), form=shape_of(acting), fp=fingerprint(acting), loads=loads[0], loaded_at=loads[1],
-            noisy=noisy[:4], graph=self.recorded, alone=get_ident() == self.updates.thread, look=self.looking, site=side.caller(self.libraries, 4), **fields,
+            noisy=noisy[:4], graph=self.recorded, alone=alone, inside=inside, look=self.looking, site=side.caller(self.libraries, 4), **fields,
         )  # fmt: skip
 
 

@@ -11,9 +11,11 @@ from _thread import get_ident
 
 from gyrecheck.hook import side
 from gyrecheck.hook.count import begin_update, remember
+from gyrecheck.hook.gradients import held_by, is_left, mark, replaced, size_of
 from gyrecheck.hook.modes import Modes
-from gyrecheck.hook.networks import fingerprint, peek, shape_of
+from gyrecheck.hook.networks import fingerprint, shape_of
 from gyrecheck.hook.rates import Advances, Rate, Rates
+from gyrecheck.hook.threads import Threads
 
 TYPE_CHECKING = False  # importing `typing` costs more than this package; type checkers know the name
 if TYPE_CHECKING:
@@ -59,6 +61,8 @@ class OptimizerState:
         """The newest window of counted steps that began when a step of it was looked at."""
         self.site: Any = [0]
         """The cell of the place that made the newest step looked at."""
+        self.quick = False
+        """Its newest step was only counted."""
 
 
 class Updates:
@@ -79,11 +83,14 @@ class Updates:
         self.backwards = self.sampled_backwards = 0
         self.rates = Rates(runtime)
         self.modes = Modes(runtime)
+        self.threads = Threads()
         self.token: Token[str] | None = None
         self.calm = self.window = 0
         """Further steps that are only counted, and how many windows of such steps there were."""
-        self.quick = self.turned = False
-        """The newest step was only counted; and it was the first after a sample call."""
+        self.turned = False
+        """The newest step that was only counted was the first after a sample call."""
+        self.left: list[OptimizerState] = []
+        """Optimizers whose used gradients may still be there since before steps were only counted."""
         self.cell = runtime.cells["optimizer_steps"]
         self.loose = 0
         """Backward passes since the newest step that were only counted."""
@@ -96,6 +103,7 @@ class Updates:
     def _renew(self) -> None:
         self.calm = self.loose = 0
         self.rates = Rates(self.runtime)
+        self.threads = Threads()
         self.steps = self.backwards = self.sampled_backwards = 0
         for state in self.states.values():
             state.steps = state.looked = 0
@@ -111,16 +119,17 @@ class Updates:
 
     def loaded(self, optimizer: Any, before: float | None) -> None:
         """The state of an optimizer was restored, whose learning rate was `before` until then."""
+        self.calm = 0
         self.rates.loaded(self._state(optimizer), optimizer, before, side.caller(self.libraries, 3))
 
     def before_step(self, optimizer: Any, given: tuple[object, ...], named: dict[str, object]) -> None:
         """Before `optimizer.step()`: count, and look at the gradients it is about to use."""
         runtime = self.runtime
-        self.quick = False
         self._flush()
         if not self.calm:
             self.window += 1
         state = self._state(optimizer)
+        state.quick = False
         state.window = self.window
         state.full += 1
         self._close()
@@ -129,6 +138,8 @@ class Updates:
         self.token = side.OPEN.set(side.TRAINING)
         self.cell[0] += 1
         self.thread = get_ident()
+        if self.threads.acting:
+            self.threads.at_step()
         self.trying = len(given) > 1 or named.get("closure") is not None
         if self.trying:
             return
@@ -144,7 +155,7 @@ class Updates:
                 self._say(state, "nan_step", number)
             elif not state.backward and state.steps and self.backwards:
                 self._say(state, "same_gradients", number)
-            elif state.pending and not _replaced(optimizer, state):
+            elif state.pending and not replaced(optimizer, state):
                 self._say(state, "uncleared", number)
         self.rates.before_step(state, optimizer)
         if self.modes.watched:
@@ -158,7 +169,10 @@ class Updates:
             and not self.modes.watched
             and self.rates.steady(state.rate)
         ):
-            state.site, self.calm = site, self.calm or CALM
+            if not self.calm:
+                self.calm = CALM
+                self.left = [s for s in tuple(self.states.values()) if s is not state and (s.stepped_uncleared or s.pending)]
+            state.site = site
         else:
             self.calm = 0
 
@@ -171,7 +185,9 @@ class Updates:
         if not steps & (steps - 1):
             return False
         self.calm -= 1
-        self.quick = True
+        state.quick = True
+        if self.token is not None:  # of a step that this one lies in, or that broke off
+            self._close()
         entry, runtime = self.entry, self.runtime
         entry.n = n = entry.n + 1
         entry.cell[0] = n
@@ -206,12 +222,13 @@ class Updates:
 
     def after_step(self, optimizer: Any) -> None:
         """After `optimizer.step()`: a new version of the weights; the next sampling call begins a new phase."""
+        self._flush()
         state = self._state(optimizer)
         self.trying = False
         state.steps += 1
         state.backward = state.unstepped = 0
         state.stepped_uncleared, state.pending = not self.calm, False  # what comes next is only counted while it is calm
-        state.used = UNSEEN if self.calm else _mark(optimizer)
+        state.used = UNSEEN if self.calm else mark(optimizer)
         for other in tuple(self.states.values()):
             other.unstepped = 0
         self.steps += 1
@@ -230,6 +247,8 @@ class Updates:
             runtime.turns.backward()
         if self.calm:
             self.loose += 1
+            if self.left:
+                self.left = [s for s in tuple(self.left) if is_left(s)]
             return
         if runtime.sampling_codes and (under := side.find_under(runtime.sampling_codes)) is not None:
             self.sampled_backwards += 1
@@ -237,12 +256,7 @@ class Updates:
                 path = side.path_to(under, 2, runtime.libraries)
                 runtime.events.write("sampling_backward", n=self.sampled_backwards, path=path)
         for state in tuple(self.states.values()):
-            if state.stepped_uncleared:
-                optimizer = state.optimizer()
-                if optimizer is not None and _size(held_by(optimizer), first=True) == "some":
-                    state.pending = True
-                else:
-                    state.stepped_uncleared = state.pending = False
+            is_left(state)
             state.backward += 1
             state.unstepped += 1
 
@@ -252,10 +266,10 @@ class Updates:
         self._flush()
         state = self._state(optimizer)
         # the backward passes since then were another network's
-        untouched = state.used is not None and state.used in (UNSEEN, _mark(optimizer))
-        if state.unstepped and not untouched and not self.trying and _size(held_by(optimizer), first=True) == "some":
+        untouched = state.used is not None and state.used in (UNSEEN, mark(optimizer))
+        if state.unstepped and not untouched and not self.trying and size_of(held_by(optimizer), first=True) == "some":
             others = (o for o, _ in self.alive() if o is not optimizer)
-            if not any(_size(held_by(o), first=True) == "some" for o in others):
+            if not any(size_of(held_by(o), first=True) == "some" for o in others):
                 self._say(state, "cleared_unused", state.unstepped, add=state.unstepped, total=self.backwards)
         state.unstepped = 0
         state.used = None
@@ -360,43 +374,4 @@ class Updates:
         device = getattr(getattr(tensors[0], "device", None), "type", "") if tensors else ""
         if device != "cpu" and state.steps >= FIRST and state.steps % FIRST:
             return None
-        return _size(tensors)
-
-
-def held_by(optimizer: Any) -> list[Any]:
-    """The parameters of an optimizer in its own order."""
-    return [p for group in optimizer.param_groups for p in group["params"]]
-
-
-def _mark(optimizer: Any) -> tuple[int, int] | None:
-    """The first gradient that an optimizer finds, as an object and a version that each change of it raises."""
-    for group in optimizer.param_groups:
-        for parameter in group["params"]:
-            if parameter.grad is not None:
-                return id(parameter.grad), parameter.grad._version
-    return None
-
-
-def _replaced(optimizer: Any, state: OptimizerState) -> bool:
-    """Whether the gradients are other objects than those of the last step: assigned from another network, not added to."""
-    mark = _mark(optimizer)
-    return mark is not None and state.used is not None and mark[0] != state.used[0]
-
-
-def _size(tensors: list[Any], *, first: bool = False) -> str:
-    """`none` (no gradient at all), `zero` (all exactly 0), `some`, or `nan`; looks no further than the first that is not 0."""
-    seen = False
-    for tensor in tensors:
-        grad = tensor.grad
-        if grad is None:
-            continue
-        seen = True
-        total = peek(grad)
-        if total == 0.0:
-            grad = grad.detach()
-            total = float((grad.float() if grad.element_size() < 4 else grad).abs().sum())  # half precision overflows in the sum
-        if total != 0.0:
-            return "some" if total - total == 0.0 else "nan"
-        if first and len(tensors) > 8:
-            break
-    return "zero" if seen else "none"
+        return size_of(tensors)

@@ -85,7 +85,7 @@ def judge_acting(run: HookedRun, limits: HookLimits, docket: Docket) -> None:
             first=place_at(alone[0].text("site")),
             hint="act under torch.no_grad() or torch.inference_mode()",
         )
-    shared = [e for e in run.of("phase") if e.fields.get("same") and e.fields.get("alone") is False and e.number("version")]
+    shared = [e for e in run.of("phase") if e.fields.get("same") and e.fields.get("inside") and e.number("version")]
     if len(shared) >= limits.phases:
         docket.add(
             "GYR120",
@@ -225,7 +225,7 @@ def tables(run: HookedRun) -> dict[str, Table]:
                 for (letter, role, label, entry), calls in rows[:SITES]
             ),
             title="Call sites by side",
-            note="entries are exact; callers exact for the first 1,023 calls of an entry, then one in 1,024 stands for all",
+            note="entries are exact; callers exact for the first 511 calls of an entry, then one in 1,024 stands for all",
         )
     }
     if run.processes:

@@ -100,3 +100,112 @@ def test_a_fault_that_begins_late_is_found(tmp_path):
     assert 200 - 31 <= found.value <= 200
     assert "of 400 optimizer steps (" in found.message
     assert " looked at)" in found.message
+
+
+TURNS = """
+import torch
+critic, actor = torch.nn.Linear(4, 1), torch.nn.Linear(4, 1)
+slow = torch.optim.Adam(actor.parameters(), lr=0.001)
+fast = torch.optim.Adam(critic.parameters(), lr=0.001)
+for step in range(600):
+    rows = torch.randn(8, 4)
+    fast.zero_grad()
+    critic(rows).square().mean().backward()
+    fast.step()
+    if step % 2 == 0:
+        loss = (actor(rows) - critic(rows)).square().mean()
+        slow.zero_grad()
+        loss.backward()
+        slow.step()
+"""
+
+
+def test_an_actor_that_steps_every_second_time_is_no_fault(tmp_path):
+    """A delayed actor clears its gradients between two of the critic's steps that are only counted: 600 + 300 steps, no finding."""
+    script = tmp_path / "turns.py"
+    script.write_text(TURNS)
+    code, report = judge_script(script, tmp_path)
+    assert (code, [v.code for v in report.verdicts]) == (0, [])
+    assert report.statistics["optimizer_steps"] == report.statistics["update_calls"] == 900
+
+
+LEFT = TURNS.replace("        slow.zero_grad()\n", "        if step < 300: slow.zero_grad()\n")
+
+
+def test_gradients_that_are_left_later_are_found_beside_another_optimizer(tmp_path):
+    """From step 300 on nothing clears the actor's gradients: found, though most steps of the critic are only counted."""
+    script = tmp_path / "left.py"
+    script.write_text(LEFT)
+    _, report = judge_script(script, tmp_path)
+    assert [v.code for v in report.verdicts] == ["GYR206"]
+
+
+WRAPPED = """
+import torch
+class Around(torch.optim.Optimizer):
+    def __init__(self, inner):
+        self.inner = inner
+        super().__init__(inner.param_groups, dict(lr=0.001))
+    def step(self, closure=None):
+        self.inner.step()
+network = torch.nn.Linear(4, 1)
+inner = torch.optim.Adam(network.parameters(), lr=0.001)
+for _ in range(37):
+    inner.zero_grad()
+    network(torch.randn(8, 4)).square().mean().backward()
+    inner.step()
+outer = Around(inner)
+for _ in range(400):
+    inner.zero_grad()
+    network(torch.randn(8, 4)).square().mean().backward()
+    outer.step()
+"""
+
+
+def test_an_optimizer_within_another_counts_each_step_once(tmp_path):
+    """37 steps of one optimizer, then 400 of one that steps it: 837 steps, whichever of the two is only counted."""
+    script = tmp_path / "wrapped.py"
+    script.write_text(WRAPPED)
+    code, report = judge_script(script, tmp_path)
+    assert (code, [v.code for v in report.verdicts]) == (0, [])
+    assert report.statistics["optimizer_steps"] == report.statistics["update_calls"] == 837
+
+
+POOLED = """
+import threading
+from concurrent.futures import ThreadPoolExecutor
+import torch
+class Env:
+    def reset(self):
+        return torch.rand(4)
+    def step(self, act):
+        return torch.rand(4), float(act), False
+network = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(network.parameters(), lr=0.01)
+def collect(env):
+    seen, rows = env.reset(), []
+    for _ in range(8):
+        with torch.no_grad():
+            act = int(network(seen).argmax())
+        rows.append(seen)
+        seen, _, _ = env.step(act)
+    return torch.stack(rows)
+def learn(rows):
+    optimizer.zero_grad()
+    network(rows).square().mean().backward()
+    optimizer.step()
+envs = [Env() for _ in range(2)]
+with ThreadPoolExecutor(2) as pool:
+    for _ in range(20):
+        for rows in list(pool.map(collect, envs)):
+            learn(rows)
+"""
+
+
+def test_a_pool_that_is_joined_before_the_update_is_no_fault(tmp_path):
+    """Two pool threads act with the very network that is trained, and stand idle at every one of the 40 steps."""
+    script = tmp_path / "pooled.py"
+    script.write_text(POOLED)
+    code, report = judge_script(script, tmp_path)
+    assert (code, [v.code for v in report.verdicts]) == (0, [])
+    assert report.statistics["optimizer_steps"] == 40
