@@ -84,17 +84,21 @@ def _scored_inline(program: Program, fn: Fn) -> Iterator[Suspect]:
 
 
 def _is_trained(program: Program, fn: Fn, scorer: str) -> bool:
-    """The scorer is itself trained in this file: put into training mode, or given to an optimizer."""
-    tail = scorer.rpartition(".")[2]
-    for other in program.tree.functions_of(fn.module):
-        calls = other.fact.calls
-        for call in calls:
+    """The scorer is itself trained in this file: put into training mode, or given to an optimizer, by this name or one that it is bound to."""
+    functions = [other.fact for other in program.tree.functions_of(fn.module)]
+    tails = {scorer.rpartition(".")[2]}
+    tails |= {
+        a.rpartition(".")[2] for fact in functions for b in fact.binds
+        if b.target.rpartition(".")[2] in tails and len(b.value) == 1 and isinstance(a := b.value[0], str) and not a.startswith("=")
+    }  # fmt: skip
+    for fact in functions:
+        for at, call in enumerate(fact.calls):
             owner, _, last = call.name.rpartition(".")
-            if owner.rpartition(".")[2] == tail and last == "train" and ("=False",) not in call.args:
+            if owner.rpartition(".")[2] not in tails:
+                continue
+            if last == "train" and ("=False",) not in call.args:
                 return True
-            optimizes = "optim" in call.name.lower()
-            given = (calls[a].name.rpartition(".") for arg in call.args for a in arg if isinstance(a, int)) if optimizes else ()
-            if any(name in {"parameters", "named_parameters"} and head.rpartition(".")[2] == tail for head, _, name in given):
+            if last in {"parameters", "named_parameters"} and any("optim" in fact.calls[c].name.lower() for c in reach(fact, [at]).taken):
                 return True
     return False
 
@@ -155,6 +159,8 @@ def _found(
             known = program.known_role(number, at)
             confidence = known[1] if known is not None else Confidence.HINT
             if confidence is Confidence.HINT and number != fn.number:
+                continue
+            if role == "reward.score" and kind == "loss" and _is_trained(program, program.functions[number], call.name):
                 continue
             if role in {"env.step", "env.reset"} and kind == "loss" and differentiable(program, number):
                 continue
