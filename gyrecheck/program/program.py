@@ -23,6 +23,10 @@ LEARNING = ("loss.backward", "optimizer.step", "update.run")
 TRAINING = (*LEARNING, "scheduler.step", "grad.clip")
 
 
+_EVALUATES = frozenset({"eval", "evals", "evaluate", "evaluation", "evaluator"})
+"""Words of a file's name that say that its functions play to measure."""
+
+
 class Program:
     """Everything known about the checked files; built once, asked by the rules."""
 
@@ -77,6 +81,9 @@ class Program:
 
     def _region(self, fn: Fn) -> frozenset[str]:
         found = self.regions.of(fn.fact.name)
+        stem = self.tree.modules[fn.module].path.rpartition("/")[2].partition(".")[0].lower()
+        if not _EVALUATES.isdisjoint(stem.split("_")) and not self.own(fn.number, "buffer.put"):
+            found |= {"evaluation"}
         if "dataset" in found:
             kinds = self.regions.table["dataset"].class_kinds
             if "collate" not in fn.fact.name and not (fn.cls >= 0 and self.calls.class_kind(fn.cls) in kinds):

@@ -13,6 +13,8 @@ def forward(program: Program, number: int, at: int, call: Call) -> Confidence | 
     if call.name == "{}" or call.result == -2 or (not call.args and not call.keywords):
         return None
     last = call.name.rpartition(".")[2]
+    if last.endswith(("_class", "_cls", "_type")):
+        return None  # a class held by a variable: a constructor, no forward
     target = program.resolver.callee(number, at)
     if target is not None and target.kind == "inst":
         return Confidence.BOUND if program.calls.class_kind(int(target.ref)) == "module" else None

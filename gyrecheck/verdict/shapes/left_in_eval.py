@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from gyrecheck.model.finding import Confidence
+from gyrecheck.program.calls import Edge
 from gyrecheck.program.program import ACTING, Program, readable
 from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes.steps import BACK
 from gyrecheck.verdict.shapes.suspect import Suspect, at_call
 
 _DEEP = 3
+_FEW = 3
 
 
 def left_in_eval(program: Program, _layout: Layout) -> Iterator[Suspect]:
@@ -18,10 +21,10 @@ def left_in_eval(program: Program, _layout: Layout) -> Iterator[Suspect]:
     if not _modal(program):
         return
     for fn in program.functions:
-        if fn.fact.name.startswith("test"):
+        if fn.fact.name.startswith("test") or "evaluation" in program.region(fn.number):
             continue
         backs = [at for at, _ in program.own(fn.number, BACK)]
-        learning = [*backs, *(e.call for e in program.calls.edges[fn.number] if e.call >= 0 and BACK in program.full.of[e.callee])]
+        learning = [*backs, *(e.call for e in _sure(program, fn.number) if BACK in program.full.of[e.callee])]
         for loop in {loop for at in learning for loop in program.loops_of(fn.number, program.call(fn.number, at).block)[-1:]}:
             yield from _loop(program, fn.number, loop)
 
@@ -88,13 +91,20 @@ def _switches(program: Program, number: int, loop: int, depth: int, seen: frozen
                 yield "train", number, at
     if depth >= _DEEP:
         return
-    for edge in program.calls.edges[number]:
+    for edge in _sure(program, number):
         if edge.call in held and edge.confidence is not Confidence.HINT and edge.callee not in seen:
             yield from _switches(program, edge.callee, -1, depth + 1, seen | {edge.callee})
     if any(program.call(number, at).name.endswith((".eval", ".eval_mode")) for at in held) and any(
         "train" in str(a) for b in fact.binds for a in b.value if isinstance(a, str) and a.endswith(".training")
     ):
         yield "train", number, 0  # the mode is remembered, so it is restored some way
+
+
+def _sure(program: Program, number: int) -> list[Edge]:
+    """The calls whose callee is known, or one of few: of a method that many classes have, this program may run any one."""
+    edges = [e for e in program.calls.edges[number] if e.call >= 0]
+    many = Counter(e.call for e in edges)
+    return [e for e in edges if many[e.call] <= _FEW]
 
 
 def _frozen(program: Program, number: int, head: str) -> bool:

@@ -36,7 +36,7 @@ def recorded_forward(program: Program, _layout: Layout) -> Iterator[Suspect]:
             continue
         if program.has(number, *LEARNING) and not _some_guarded(program, number):
             continue  # the graph is meant: an online loop that takes the loss of what it has just done
-        if is_meant(program, number):
+        if is_meant(program, number) or _is_forward(program, number):
             continue
         if program.unrecorded_by_decorator(number) or _shielded(program, number, frozenset()) or _switched_off(program, number):
             continue
@@ -69,6 +69,12 @@ def _some_guarded(program: Program, number: int) -> bool:
 def _is_environment(program: Program, number: int) -> bool:
     fn = program.tree.functions[number]
     return fn.cls >= 0 and program.calls.class_kind(fn.cls) == "env"
+
+
+def _is_forward(program: Program, number: int) -> bool:
+    """The forward pass of a network that steps a problem to its end: whoever calls it trains on its log-probs, or does not."""
+    fn = program.tree.functions[number]
+    return fn.cls >= 0 and fn.fact.name in {"forward", "__call__"} and program.calls.class_kind(fn.cls) == "module"
 
 
 def _shielded(program: Program, number: int, seen: frozenset[int]) -> bool:
@@ -215,7 +221,17 @@ def _grave(program: Program, sampler: int, kept: Evidence) -> Severity:
     """A note in an evaluation, which trains on nothing, and where whoever takes the result, perhaps with recording off, is not known."""
     known = any(e.confidence is not Confidence.HINT for e in program.callers[sampler])
     apart = len(program.tree.modules) > 1 and not known and kept.text.startswith("its result leaves")
-    return Severity.NOTE if apart or "evaluation" in program.region(sampler) else Severity.ERROR
+    return Severity.NOTE if apart or "evaluation" in program.region(sampler) or _toggled(program) else Severity.ERROR
+
+
+def _toggled(program: Program) -> bool:
+    """Recording is switched off by a statement somewhere: it stays off for whatever runs next, wherever that is."""
+    return any(
+        program.call(number, at).result == -1 and "=False" in (program.call(number, at).args or ((),))[0]
+        for number in program.calling(frozenset({"set_grad_enabled"}))
+        for at, call in enumerate(program.functions[number].fact.calls)
+        if call.name.rpartition(".")[2] == "set_grad_enabled"
+    )
 
 
 def _other_sites(program: Program, number: int, way: tuple[tuple[int, int], ...]) -> list[Evidence]:

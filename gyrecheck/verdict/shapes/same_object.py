@@ -68,6 +68,9 @@ def _second_name(program: Program, number: int, bind: Bind, trained: frozenset[s
         return ""
     if any(fact.blocks[b].kind in {"then", "else", "except"} for b in program.blocks_up(number, bind.block)):
         return ""
+    earlier = [b for b in fact.binds if b.target == source and b.order < bind.order]
+    if earlier and earlier[-1].value == ("=None",):
+        return ""  # neither is there yet
     params = {p.name for p in fact.params if p.name not in {"self", "cls"}}
     if source in params and not ({source} & trained) and "." in bind.target:
         return ""  # a constructor is given its target: whoever calls it may have made the copy

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -12,6 +13,9 @@ from gyrecheck.program.program import Program, readable
 
 CLEAR, BACK, STEP, SCHEDULE = "optimizer.zero_grad", "loss.backward", "optimizer.step", "scheduler.step"
 CLIP = "grad.clip"
+_WRAPPED = re.compile(r"(optim\w*)\._?optim\w*$")
+"""The optimizer that another one wraps."""
+_CLEARS = re.compile(r"^_?(zero|clear|reset)_(\w+_)?grad(s|ients)?$")
 _ROLES = (CLEAR, BACK, STEP, "scaler.step", SCHEDULE, CLIP)
 _DEEP = 4
 
@@ -59,6 +63,11 @@ def _open(
             near = max((i for i, c in enumerate(fact.calls) if c.order <= bind.order), default=-1)
             if near >= 0:
                 out.append(Event(CLEAR, "*", (*way, (number, near)), optimizer=False, names=frames))
+    for at, call in enumerate(fact.calls):
+        if at not in roles and _CLEARS.search(call.name.rpartition(".")[2]) and call.args[:1]:  # `zero_optim_grads(self.optimizer)`
+            given = _WRAPPED.sub(r"\1", next((a for a in call.args[0] if isinstance(a, str) and not a.startswith("=")), "*"))
+            out.append(Event(CLEAR, _renamed(given, names), (*way, (number, at)), optimizer=given != "*", names=frames))
+            below.pop(at, None)
     for at in sorted({*roles, *below}, key=lambda i: fact.calls[i].order):
         call = fact.calls[at]
         if at in roles:

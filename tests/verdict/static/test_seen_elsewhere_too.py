@@ -1,0 +1,76 @@
+"""More idioms of code bases that were no model for the rules, each with a near twin that is still told."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from gyrecheck.cli import build_app
+
+COLLECT = """
+import torch
+
+class Actor(torch.nn.Module):
+    def forward(self, obs):
+        return self.net(obs)
+
+def {name}(env, obs, rows):
+    actor = Actor()
+    for _ in range(8):
+        action = actor(torch.as_tensor(obs))
+        obs, reward, done, info = env.step(action)
+        rows.append((obs, action))
+"""
+
+
+def told(folder, code, least=("warning", "error")):
+    """How many findings of one code stand at one of the levels `least`."""
+    done = CliRunner().invoke(build_app(), ["lint", "--no-cache", "--topology", "decoupled", "--output-format", "json", str(folder)])
+    return len([f for f in json.loads(done.stdout)["findings"] if f["code"] == code and f["severity"] in least])
+
+
+@pytest.mark.parametrize(
+    ("clear", "count"),
+    [("zero_optim_grads(self.optimizer)", 0), ("zero_optim_grads(self.optimizer._optimizer)", 0), ("look(self.optimizer)", 1)],
+)
+def test_a_function_that_clears_by_name(tmp_path, clear, count):
+    """`zero_optim_grads(optimizer)` of another package clears like `optimizer.zero_grad()`, also on the optimizer that is wrapped."""
+    (tmp_path / "fit.py").write_text(
+        "import torch\nfrom functions import look, zero_optim_grads\n\nclass Fit:\n    def __init__(self, net):\n"
+        "        self.net, self.optimizer = net, torch.optim.Adam(net.parameters())\n\n    def run(self, batches):\n"
+        f"        for batch in batches:\n            loss = self.net(batch).mean()\n            {clear}\n            loss.backward()\n"
+        "            self.optimizer.step()\n"
+    )
+    (tmp_path / "functions.py").write_text("def look(it):\n    print(it)\n\ndef zero_optim_grads(it):\n    print(it)\n")
+    assert told(tmp_path, "GYR206") == count
+
+
+@pytest.mark.parametrize(("first", "count"), [("None", 0), ("Net()", 1)])
+def test_two_names_for_nothing_are_no_copy(tmp_path, first, count):
+    """`self.net = None` and `self.net_target = self.net` stand there until a subclass fills both; after a network it is one object."""
+    (tmp_path / "agent.py").write_text(
+        "import torch\n\nclass Net(torch.nn.Module):\n    pass\n\nclass Agent:\n    def __init__(self):\n"
+        f"        self.net = {first}\n        self.net_target = self.net\n        self.optimizer = torch.optim.Adam(self.net.parameters())\n\n"
+        "    def update(self, batch):\n        with torch.no_grad():\n            aim = batch['reward'] + self.net_target(batch['next_obs'])\n"
+        "        loss = (self.net(batch['obs']) - aim).square().mean()\n        self.optimizer.zero_grad()\n        loss.backward()\n"
+        "        self.optimizer.step()\n"
+    )
+    assert told(tmp_path, "GYR109") == count
+
+
+@pytest.mark.parametrize(
+    ("file", "more", "count"),
+    [
+        ("collect.py", "", 1),
+        ("evaluator.py", "", 0),
+        ("collect.py", "\ndef train():\n    torch.set_grad_enabled(False)\n", 0),
+        ("collect.py", "\ndef train():\n    torch.set_grad_enabled(True)\n", 1),
+    ],
+)
+def test_a_recorded_forward_weighs_by_its_place(tmp_path, file, more, count):
+    """It is a warning where samples are collected, and a note in an evaluator or where a statement may have switched recording off."""
+    (tmp_path / file).write_text(COLLECT.replace("{name}", "collect") + more)
+    assert told(tmp_path, "GYR103") == count
+    assert count or told(tmp_path, "GYR103", ("note",))
