@@ -218,10 +218,11 @@ def _suspect(
 
 
 def _grave(program: Program, sampler: int, kept: Evidence) -> Severity:
-    """A note in an evaluation, which trains on nothing, and where whoever takes the result, perhaps with recording off, is not known."""
+    """A note in an evaluation that stores nothing, and where whoever takes the result, perhaps with recording off, is not known."""
     known = any(e.confidence is not Confidence.HINT for e in program.callers[sampler])
     apart = len(program.tree.modules) > 1 and not known and kept.text.startswith("its result leaves")
-    return Severity.NOTE if apart or "evaluation" in program.region(sampler) or _toggled(program) else Severity.ERROR
+    measures = "evaluation" in program.region(sampler) and not kept.text.startswith(("it is stored", "it is kept"))
+    return Severity.NOTE if apart or measures or _toggled(program) else Severity.ERROR
 
 
 def _toggled(program: Program) -> bool:
