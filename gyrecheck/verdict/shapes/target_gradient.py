@@ -249,9 +249,9 @@ def _value_in(program: Program, number: int, bind: Bind) -> int | None:
 
 
 def _distribution(program: Program, fact: Function, name: str) -> bool:
-    """The name is asked for log-probs or samples, or is one itself."""
+    """The name is asked for log-probs or samples, or is one itself, or a reward, which was measured and not estimated."""
     asked = {"log_prob", "entropy", "sample", "rsample", "log_softmax"}
-    return program.words.field(_last(name)) in {"logprob", "action"} or program.words.has("logprob_names", name) or any(
+    return program.words.field(_last(name)) in {"logprob", "action", "reward"} or program.words.has("logprob_names", name) or any(
         c.name.rpartition(".")[2] in asked and c.name.rpartition(".")[0] == name for c in fact.calls
     )  # fmt: skip
 

@@ -74,3 +74,14 @@ def test_a_recorded_forward_weighs_by_its_place(tmp_path, file, more, count):
     (tmp_path / file).write_text(COLLECT.replace("{name}", "collect") + more)
     assert told(tmp_path, "GYR103") == count
     assert count or told(tmp_path, "GYR103", ("note",))
+
+
+@pytest.mark.parametrize(("name", "count"), [("rewards", 0), ("values", 1)])
+def test_a_reward_that_a_network_hands_back_carries_no_graph(tmp_path, name, count):
+    """A solver gives rewards with its log-probs; less a baseline they are an advantage that pulls on nothing. A value's would."""
+    (tmp_path / "solve.py").write_text(
+        "import torch\n\ndef train(net: torch.nn.Module, optimizer, batches, mean):\n    for batch in batches:\n"
+        f"        {name}, logp, actions = net(batch)\n        advantage = mean - {name}\n        loss = (advantage * logp).mean()\n"
+        "        optimizer.zero_grad()\n        loss.backward()\n        optimizer.step()\n"
+    )
+    assert told(tmp_path, "GYR214") == count
