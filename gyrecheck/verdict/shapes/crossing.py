@@ -38,7 +38,7 @@ def crossing(program: Program, layout: Layout) -> Iterator[Suspect]:
         acts = program.own(number, *ACTING)
         if acts:
             yield from _learning_below(program, number, acts[0][0])
-        else:
+        elif _declared_apart(layout, fn.module) or not _round_of_its_own(program, number):
             yield from _acting_below(program, number)
 
 
@@ -115,6 +115,33 @@ def _handed_over(program: Program, hop: Hop) -> bool:
     if hop.call < 0 or not program.call(hop.function, hop.call).name.rpartition(".")[2][:1].isupper():
         return False
     return any(e.call == hop.call and e.callee == hop.callee and e.kind == "passed" for e in program.calls.edges[hop.function])
+
+
+def _round_of_its_own(program: Program, number: int) -> bool:
+    """A whole round in one function: rows are sampled without a graph before the loop over passes, and only there, and then trained on."""
+    fact = program.functions[number].fact
+    learning = [fact.calls[at] for at, _ in program.own(number, *LEARNING)]
+    first = min(call.order for call in learning)
+    outer = {(program.loops_of(number, call.block) or (-1,))[-1] for call in learning}
+    sampling = [
+        e for e in program.calls.edges[number]
+        if e.call >= 0 and e.confidence is not Confidence.HINT and any(role in program.effects.of[e.callee] for role in ACTING)
+    ]  # fmt: skip
+    return (
+        -1 not in outer
+        and bool(sampling)
+        and all(
+            _records_nothing(program, e.callee) and fact.calls[e.call].result > -1 and fact.calls[e.call].order < first
+            and not any(program.within(number, fact.calls[e.call].block, loop) for loop in outer)
+            for e in sampling
+        )
+    )  # fmt: skip
+
+
+def _records_nothing(program: Program, number: int) -> bool:
+    """A sampling function that acts without a graph: by its decorator, or around each of its acting calls."""
+    acts = [program.call(number, at) for at, _ in program.own(number, *ACTING)]
+    return program.unrecorded_by_decorator(number) or (bool(acts) and all(program.unrecorded(number, call.block) for call in acts))
 
 
 def _acting_below(program: Program, number: int) -> Iterator[Suspect]:

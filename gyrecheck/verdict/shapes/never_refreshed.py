@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from gyrecheck.model.finding import Severity
@@ -9,6 +10,12 @@ from gyrecheck.program.program import ACTING, LEARNING, Program, readable
 from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes.suspect import Suspect, at_bind, at_call
 
+_LABELLED = frozenset(
+    {"cross_entropy", "nll_loss", "CrossEntropyLoss", "NLLLoss", "mse_loss", "smooth_l1_loss", "kl_div", "binary_cross_entropy"}
+)
+"""Losses against labels."""
+_RETURNS = re.compile(r"(?:^|_)(?:rew|adv|ret|gain|logp|log_?prob|ratio|value|target|td|q$)")
+"""Parts of names that speak of an outcome under the policy that acted."""
 _LETS_GO = frozenset({"clear", "pop", "popleft", "reset", "remove", "empty", "flush", "truncate"})
 
 
@@ -94,7 +101,7 @@ def _kept(program: Program, cls: int) -> Iterator[Suspect]:
             if any(path in arg for arg in c.args) and c.name not in {"len", "print", "random.sample", "random.choices"}
             and program.own(m.number, "loss.backward") and not program.own(m.number, *ACTING)
         ]  # fmt: skip
-        if not fills or not takes or _emptied(program, path, tail, bind.order, start):
+        if not fills or not takes or _imitates(program, takes[0][0]) or _emptied(program, path, tail, bind.order, start):
             continue
         fill, (where, take) = fills[0], takes[0]
         first = program.call(*fill)
@@ -104,6 +111,15 @@ def _kept(program: Program, cls: int) -> Iterator[Suspect]:
                       program.place(where, take.line, f"taken whole by the update: {readable(take)}", "because", take.column + 1)),
             hint="clear it after the update, or give it a bound and sample from it", side="handoff",
         )  # fmt: skip
+
+
+def _imitates(program: Program, number: int) -> bool:
+    """The update fits labels of an expert, whoever visited the rows: nothing in it is an outcome under the policy that acted."""
+    fact = program.functions[number].fact
+    names = [c.name for c in fact.calls] + [b.target for b in fact.binds]
+    names += [a for c in fact.calls for arg in (*c.args, c.receiver) for a in arg if isinstance(a, str)]
+    last = {name.rpartition(".")[2] for name in names}
+    return bool(last & _LABELLED) and not any(_RETURNS.search(part.lower()) for part in last)
 
 
 def _emptied(program: Program, path: str, tail: str, order: int, start: int) -> bool:
