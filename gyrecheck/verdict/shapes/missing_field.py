@@ -250,11 +250,17 @@ def _made_up(program: Program, number: int, atoms: Atoms) -> str | None:
         elif (
             atom.startswith("=")
             and atom not in {"=None", "=''", "=True", "=Ellipsis"}
+            and _plain(atom)
             and not atom.startswith("='")
             and not atom.startswith('="')
         ):
             return f"`{atom[1:]}`"
     return None
+
+
+def _plain(atom: str) -> bool:
+    """A value that says nothing; a whole number of more is a setting."""
+    return not atom[1:].isdigit() or int(atom[1:]) < 2
 
 
 def _grave(program: Program, number: int) -> tuple[Severity, str]:

@@ -20,6 +20,8 @@ def same_seed(program: Program, _layout: Layout) -> Iterator[Suspect]:
             call = fact.calls[at]
             loops = program.loops_of(number, call.block)
             seed = next((v for k, v in call.keywords if k == "seed"), ())
+            if any(fact.blocks[b].kind == "main" for b in program.blocks_up(number, call.block)):
+                continue  # a file that is run to look at its environment
             if not loops or len(seed) != 1 or not isinstance(seed[0], str) or seed[0] == "=None":
                 continue
             root = seed[0].split(".")[0].split("[")[0]

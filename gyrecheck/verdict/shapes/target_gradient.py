@@ -19,6 +19,10 @@ from gyrecheck.verdict.shapes.steps import BACK
 from gyrecheck.verdict.shapes.suspect import Suspect, at_call
 
 
+_PUTS_TOGETHER = frozenset({"cat", "stack", "concat", "concatenate", "logsumexp"})
+"""Calls on several values that multiply none: a conservative critic's, which is trained by all of them."""
+
+
 def target_gradient(program: Program, _layout: Layout) -> Iterator[Suspect]:
     """Every target and every advantage that reaches a backward pass with its graph on."""
     done: set[tuple[int, int]] = set()
@@ -200,7 +204,7 @@ def _advantages(program: Program, number: int) -> Iterator[Suspect]:
     for bind in fact.binds:
         if program.unrecorded(number, bind.block) or (not (bind.op == "-" and bind.form == "=") and not _by_helper(program, number, bind)):
             continue
-        value = _value_in(program, number, bind)
+        value = None if _is_logprob(program, fact, bind.target) else _value_in(program, number, bind)
         if value is None:
             continue
         flow = reach(fact, binds=[bind], cut=lambda c: _cut(program, number, c))
@@ -260,7 +264,7 @@ def _beside_logprob(program: Program, number: int, bind: Bind, flow: Reached) ->
     """The call on a product of the advantage and a log-prob or ratio, e.g. `(logp * adv).mean()`."""
     fact = program.tree.functions[number].fact
     for at, call in enumerate(fact.calls):
-        if call.order < bind.order or call.result == -2:
+        if call.order < bind.order or call.result == -2 or call.name.rpartition(".")[2] in _PUTS_TOGETHER:
             continue
         for atoms in (call.receiver, *call.args):
             if len(atoms) < 2 or bind.target not in atoms or bind.target not in flow.paths:

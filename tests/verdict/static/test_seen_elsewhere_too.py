@@ -85,3 +85,25 @@ def test_a_reward_that_a_network_hands_back_carries_no_graph(tmp_path, name, cou
         "        optimizer.zero_grad()\n        loss.backward()\n        optimizer.step()\n"
     )
     assert told(tmp_path, "GYR214") == count
+
+
+@pytest.mark.parametrize(("head", "count"), [("if __name__ == '__main__':", 0), ("def collect(Env):", 1)])
+def test_a_file_that_shows_its_environment_may_seed_each_reset(tmp_path, head, count):
+    """An interactive loop below `__main__` shows the same question each time; a sampler that does so sees one episode only."""
+    (tmp_path / "env.py").write_text(
+        "import gymnasium as gym\nimport torch\n\nclass Ask(gym.Env):\n    pass\n\n"
+        f"{head}\n    env = gym.make('Ask-v0')\n    while True:\n        obs = env.reset(seed=42)\n        done = False\n"
+        "        while not done:\n            obs, reward, done, cut, info = env.step(0)\n"
+    )
+    assert told(tmp_path, "GYR318") == count
+
+
+@pytest.mark.parametrize(("fill", "count"), [("5", 0), ("0", 1)])
+def test_a_larger_whole_number_is_a_setting(tmp_path, fill, count):
+    """A timeout that is set to 5 is no end flag that was made up; one of 0 may be."""
+    (tmp_path / "batch.py").write_text(
+        "import torch\n\ndef update(optimizer, batch, net):\n    if 'timeout' not in batch:\n"
+        f"        batch['timeout'] = {fill}\n    loss = net(batch['obs']).mean()\n    optimizer.zero_grad()\n    loss.backward()\n"
+        "    optimizer.step()\n"
+    )
+    assert told(tmp_path, "GYR304") + told(tmp_path, "GYR312") == count
