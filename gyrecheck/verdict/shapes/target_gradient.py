@@ -18,7 +18,6 @@ from gyrecheck.verdict.shapes.forwards import cuts, forward
 from gyrecheck.verdict.shapes.steps import BACK
 from gyrecheck.verdict.shapes.suspect import Suspect, at_call
 
-
 _PUTS_TOGETHER = frozenset({"cat", "stack", "concat", "concatenate", "logsumexp"})
 """Calls on several values that multiply none: a conservative critic's, which is trained by all of them."""
 
