@@ -14,7 +14,7 @@ from gyrecheck.hook.count import begin_update, remember
 from gyrecheck.hook.gradients import held_by, is_left, mark, replaced, size_of
 from gyrecheck.hook.modes import Modes
 from gyrecheck.hook.networks import fingerprint, shape_of
-from gyrecheck.hook.rates import Advances, Rate, Rates
+from gyrecheck.hook.rates import Advances, Rate, Rates, rate_of
 from gyrecheck.hook.threads import Threads
 
 TYPE_CHECKING = False  # importing `typing` costs more than this package; type checkers know the name
@@ -153,7 +153,7 @@ class Updates:
                 self._say(state, "empty_step", number, why="zero", backward=state.backward, seen=self.backwards)
             elif size == "nan":
                 self._say(state, "nan_step", number)
-            elif not state.backward and state.steps and self.backwards:
+            elif not state.backward and state.steps and self.backwards and not replaced(optimizer, state):
                 self._say(state, "same_gradients", number)
             elif state.pending and not replaced(optimizer, state):
                 self._say(state, "uncleared", number)
@@ -303,6 +303,8 @@ class Updates:
             if (held := self.states.get(id(getattr(scheduler, "optimizer", None)))) is not None:
                 held.rate.restored = None  # a schedule that is made after a restore begins where its author wants
         counts[0] += 1
+        if self.calm and not rate_of(scheduler.optimizer):
+            self.calm = 0  # steps that change nothing are counted exactly
         self.runtime.cells["scheduler_calls"][0] += counts[0] > 0
         advances = self.advances[scheduler]
         if counts[0] > 0:

@@ -209,3 +209,51 @@ def test_a_pool_that_is_joined_before_the_update_is_no_fault(tmp_path):
     code, report = judge_script(script, tmp_path)
     assert (code, [v.code for v in report.verdicts]) == (0, [])
     assert report.statistics["optimizer_steps"] == 40
+
+
+BY_HAND = """
+import torch
+network, other = torch.nn.Linear(4, 1), torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(network.parameters(), lr=0.01)
+second = torch.optim.SGD(other.parameters(), lr=0.01)
+for step in range(90):
+    rows = torch.randn(8, 4)
+    first = torch.autograd.grad(network(rows).square().mean(), list(network.parameters()))
+    for parameter, gradient in zip(network.parameters(), first):
+        parameter.grad = gradient + 0.01 * parameter.detach()
+    optimizer.step()
+    if step % 3 == 0:
+        second.zero_grad()
+        other(rows).square().mean().backward()
+        second.step()
+"""
+
+
+def test_gradients_given_by_hand_are_new_ones(tmp_path):
+    """90 steps on gradients that `torch.autograd.grad` made, beside another network's 30 backward passes: none is used twice."""
+    script = tmp_path / "by_hand.py"
+    script.write_text(BY_HAND)
+    code, report = judge_script(script, tmp_path)
+    assert (code, [v.code for v in report.verdicts]) == (0, [])
+    assert report.statistics["backward_calls"] == 30
+
+
+ENDS = """
+import torch
+network = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(network.parameters(), lr=0.01)
+schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, total_iters=300)
+for step in range(600):
+    optimizer.zero_grad()
+    network(torch.randn(8, 4)).square().mean().backward()
+    optimizer.step()
+    schedule.step()
+"""
+
+
+def test_a_schedule_that_ends_at_zero_is_counted_to_the_step(tmp_path):
+    """A schedule of 300 steps under 600: the last 300 are at rate 0, though most of those before are only counted."""
+    script = tmp_path / "ends.py"
+    script.write_text(ENDS)
+    _, report = judge_script(script, tmp_path)
+    assert next(v.value for v in report.verdicts if v.code == "GYR209") == 300
