@@ -45,7 +45,8 @@ def cleared_early(program: Program, found: list[Event]) -> Iterator[Suspect]:
 def _steps_within(program: Program, clear: Event, step: Event, loop: tuple[int, int], taken: list[Event]) -> bool:
     """Another step of it lies in a loop within this one: what this step takes is the rest of a pass, not one pass of several."""
     return any(
-        s is not step and concerns(clear, s) and steps.inside(program, s, step, loop) and steps.loops(program, s)[:1] != [loop] for s in taken
+        s is not step and concerns(clear, s) and steps.inside(program, s, step, loop) and steps.loops(program, s)[:1] != [loop]
+        for s in taken
     )
 
 

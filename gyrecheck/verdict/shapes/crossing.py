@@ -15,6 +15,8 @@ from gyrecheck.program.topology import Layout, is_loop
 from gyrecheck.verdict.shapes.suspect import Suspect, at_call
 
 _MODES = frozenset({"training", "is_training", "train_mode", "training_mode"})
+_PRELUDE = frozenset({"train", "eval", "zero_grad", "time", "perf_counter", "monotonic", "print", "info", "len", "next", "iter", "to"})
+"""What a round may do before it samples: nothing that could belong to a loss."""
 _TAKES = ("buffer.take", "carrier.read")
 _CODE = {"loss.backward": "GYR101", "optimizer.step": "GYR102", "update.run": "GYR102"}
 
@@ -118,24 +120,22 @@ def _handed_over(program: Program, hop: Hop) -> bool:
 
 
 def _round_of_its_own(program: Program, number: int) -> bool:
-    """A whole round in one function: rows are sampled without a graph before the loop over passes, and only there, and then trained on."""
+    """A whole round in one function: rows are sampled without a graph, before all else or before the loop over passes, then trained on."""
     fact = program.functions[number].fact
     learning = [fact.calls[at] for at, _ in program.own(number, *LEARNING)]
     first = min(call.order for call in learning)
-    outer = {(program.loops_of(number, call.block) or (-1,))[-1] for call in learning}
+    passes = {loop for call in learning for loop in program.loops_of(number, call.block)}
     sampling = [
         e for e in program.calls.edges[number]
         if e.call >= 0 and e.confidence is not Confidence.HINT and any(role in program.effects.of[e.callee] for role in ACTING)
     ]  # fmt: skip
-    return (
-        -1 not in outer
-        and bool(sampling)
-        and all(
-            _records_nothing(program, e.callee) and fact.calls[e.call].result > -1 and fact.calls[e.call].order < first
-            and not any(program.within(number, fact.calls[e.call].block, loop) for loop in outer)
-            for e in sampling
-        )
-    )  # fmt: skip
+    calls = [fact.calls[e.call] for e in sampling]
+    if not calls or not all(_records_nothing(program, e.callee) for e in sampling):
+        return False
+    begun = any(c.order < min(k.order for k in calls) and c.name.rpartition(".")[2] not in _PRELUDE for c in fact.calls if c.result != -2)
+    return (bool(passes) or not begun) and all(
+        call.result > -1 and call.order < first and not any(program.within(number, call.block, loop) for loop in passes) for call in calls
+    )
 
 
 def _records_nothing(program: Program, number: int) -> bool:

@@ -42,6 +42,8 @@ def forward(program: Program, number: int, at: int, call: Call) -> Confidence | 
             return None
         if program.all_unrecorded(last):
             return None  # whichever of our own it is, it records nothing
+    if last == "forward" and call.name.rpartition(".")[0].rpartition(".")[2].strip("_").endswith("policy"):
+        return Confidence.HINT  # a policy's own forward, which may take care of the graph itself
     return Confidence.BOUND if _tensors(program, number, at, call) else Confidence.HINT
 
 

@@ -43,7 +43,13 @@ def _steps_by_name(fact: Function) -> Iterator[int]:
     for at, call in enumerate(fact.calls):
         for atom in (call.name, *(a for value in (*call.args, *(v for _, v in call.keywords)) for a in value)):
             owner, _, last = str(atom).rpartition(".")
-            if last in {"step", "step_env"} and owner.rpartition(".")[2].strip("_").lower() in {"env", "envs", "environment", "vec_env", "venv"}:
+            if last in {"step", "step_env"} and owner.rpartition(".")[2].strip("_").lower() in {
+                "env",
+                "envs",
+                "environment",
+                "vec_env",
+                "venv",
+            }:
                 yield at
 
 
@@ -68,15 +74,26 @@ def _environments(program: Program, module: int, facts: Module, learns: tuple[in
 
 
 def _optimizers(program: Program, module: int, facts: Module, acts: tuple[int, int] | None) -> Iterator[Suspect]:
+    if _is_trainer(program, module):
+        return
     for entry in facts.imports:
         what = _means(program, module, entry, _MAKES)
         if what is None or not _counts(program, module, entry):
             continue
-        used = any(program.own(fn.number, *_MAKES) for fn in program.tree.functions_of(module))
+        makers = [program.call(fn.number, at).name for fn in program.tree.functions_of(module) for at, _ in program.own(fn.number, *_MAKES)]
+        bound = entry.alias or entry.name or entry.module.partition(".")[0]
+        used = any(name.partition(".")[0] == bound for name in makers)
         if not used and (entry.function or entry.kind == "module" or entry.name[:1].islower()):
             continue  # a module that nothing is taken from makes no optimizer
-        yield _suspect(program, module, entry, "GYR106", f"a sampling module imports `{what}`", acts, "sampling side by", "sampling",
-                       "remove the import, or move what needs it to the trainer")  # fmt: skip
+        found = _suspect(program, module, entry, "GYR106", f"a sampling module imports `{what}`", acts, "sampling side by", "sampling",
+                         "remove the import, or move what needs it to the trainer")  # fmt: skip
+        yield replace(found, at_most=Severity.WARNING) if entry.kind == "module" else found  # a package also serves networks
+
+
+def _is_trainer(program: Program, module: int) -> bool:
+    """A class here is a trainer of another package: it learns by what it inherits."""
+    bases = [b for c in program.tree.classes if c.module == module for b in program.resolver.bases(c.number)[1]]
+    return any(b.rpartition(".")[2].endswith(("Trainer", "Learner")) for b in bases)
 
 
 def _is_env(program: Program, cls: int) -> bool:

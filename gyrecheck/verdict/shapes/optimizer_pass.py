@@ -39,10 +39,18 @@ def wrapped(program: Program, clear: Event) -> bool:
 
 def concerns(clear: Event, step: Event) -> bool:
     """A clearing of the same optimizer, of a module (whose parameters may be the optimizer's), or of something unknown."""
+    if exclusive(clear, step):
+        return False
     if not clear.optimizer or clear.who == step.who:
         return True
     plain = clear.who.count(".") + step.who.count(".") <= 2 and (clear.who.count(".") < 2 > step.who.count("."))
     return (plain and tail(clear.who) == tail(step.who)) or "[" in clear.who
+
+
+def exclusive(one: Event, other: Event) -> bool:
+    """Reached by one call that runs this method or that of another class, never both."""
+    first = next(((a, b) for a, b in zip(one.way, other.way, strict=False) if a != b), None)
+    return first is not None and first[0][0] != first[1][0]
 
 
 def tail(path: str) -> str:

@@ -229,13 +229,21 @@ def _outlives(program: Program, number: int, bind: Bind, owner: int, at: int) ->
     if owner == number:
         call = program.call(owner, at)
         same = program.loops_of(number, bind.block) == program.loops_of(number, call.block)
-        return call.order < bind.order and same and not bind.target.startswith("self.")
+        return call.order < bind.order and same and not bind.target.startswith("self.") and _trained_after(program, number, bind)
     same_class = fn.cls >= 0 and fn.cls == program.tree.functions[owner].cls and bind.target.startswith("self.")
     if not same_class or fn.fact.name == "__init__" or program.tree.functions[owner].fact.name != "__init__":
         return False
     start = program.tree.functions[owner]
     born = [b for b in start.fact.binds if b.target == bind.target and b.order < program.call(owner, at).order]
     return bool(born)
+
+
+def _trained_after(program: Program, number: int, bind: Bind) -> bool:
+    """Something learns once the new network is there; else it was made to look at what was saved."""
+    fact = program.tree.functions[number].fact
+    late = [c.order for at, c in enumerate(fact.calls) if program.role(number, at) in {BACK, STEP}]
+    late += [fact.calls[e.call].order for e in program.calls.edges[number] if e.call >= 0 and BACK in program.full.of[e.callee]]
+    return bool(program.loops_of(number, bind.block)) or any(order > bind.order for order in late)
 
 
 def _made_after(program: Program, number: int, bind: Bind, made: list[tuple[int, int]]) -> bool:

@@ -15,7 +15,7 @@ CLEAR, BACK, STEP, SCHEDULE = "optimizer.zero_grad", "loss.backward", "optimizer
 CLIP = "grad.clip"
 _WRAPPED = re.compile(r"(optim\w*)\._?optim\w*$")
 """The optimizer that another one wraps."""
-_CLEARS = re.compile(r"^_?(zero|clear|reset)_(\w+_)?grad(s|ients)?$")
+_CLEARS = re.compile(r"^_?(?!zero_grad$)((zero|clear|reset)_(\w+_)?grad(s|ients)?(_\w+)?|set_grads?_(to_)?none)$")
 _ROLES = (CLEAR, BACK, STEP, "scaler.step", SCHEDULE, CLIP)
 _DEEP = 4
 
@@ -64,8 +64,10 @@ def _open(
             if near >= 0:
                 out.append(Event(CLEAR, "*", (*way, (number, near)), optimizer=False, names=frames))
     for at, call in enumerate(fact.calls):
-        if at not in roles and _CLEARS.search(call.name.rpartition(".")[2]) and call.args[:1]:  # `zero_optim_grads(self.optimizer)`
-            given = _WRAPPED.sub(r"\1", next((a for a in call.args[0] if isinstance(a, str) and not a.startswith("=")), "*"))
+        if at not in roles and _CLEARS.search(call.name.rpartition(".")[2]):  # `zero_optim_grads(self.optimizer)`
+            given = _WRAPPED.sub(
+                r"\1", next((a for arg in call.args[:1] for a in arg if isinstance(a, str) and not a.startswith("=")), "*")
+            )
             out.append(Event(CLEAR, _renamed(given, names), (*way, (number, at)), optimizer=given != "*", names=frames))
             below.pop(at, None)
     for at in sorted({*roles, *below}, key=lambda i: fact.calls[i].order):

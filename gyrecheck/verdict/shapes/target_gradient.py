@@ -190,9 +190,15 @@ def _returned_loss(program: Program, number: int, flow: Reached) -> tuple[int, i
             continue
         above = reach(program.tree.functions[edge.caller].fact, [edge.call], cut=lambda c, n=edge.caller: cuts(program, n, c))  # type: ignore[misc]
         found = _learned_from(program, edge.caller, above)
-        if found is not None:
+        if found is not None and not _of_record(program, found):
             return found
     return None
+
+
+def _of_record(program: Program, back: tuple[int, int]) -> bool:
+    """`losses.policy.backward()`: one field of what a function gave back, and nobody knows into which the value went."""
+    owner = program.call(*back).name.rpartition(".")[0]
+    return "." in owner and not owner.startswith("self.")
 
 
 # ---- advantages

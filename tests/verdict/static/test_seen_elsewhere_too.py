@@ -107,3 +107,25 @@ def test_a_larger_whole_number_is_a_setting(tmp_path, fill, count):
         "    optimizer.step()\n"
     )
     assert told(tmp_path, "GYR304") + told(tmp_path, "GYR312") == count
+
+
+@pytest.mark.parametrize(("after", "count"), [("net.load_state_dict(torch.load('net.pt'))\nprint(net)", 0), ("fit(net, optimizer)", 1)])
+def test_a_network_made_to_look_at_what_was_saved(tmp_path, after, count):
+    """A second network after the last step belongs to no optimizer and needs none; one that is trained on does."""
+    (tmp_path / "tutorial.py").write_text(
+        "import torch\n\nclass Net(torch.nn.Module):\n    pass\n\ndef fit(net, optimizer):\n    loss = net(torch.ones(2)).mean()\n"
+        "    optimizer.zero_grad()\n    loss.backward()\n    optimizer.step()\n\nnet = Net()\n"
+        f"optimizer = torch.optim.Adam(net.parameters())\nfit(net, optimizer)\nnet = Net()\n{after}\n"
+    )
+    assert told(tmp_path, "GYR224") == count
+
+
+@pytest.mark.parametrize(("base", "count"), [("PPOTrainer", 0), ("Sampler", 1)])
+def test_a_trainer_of_another_package_makes_its_schedule(tmp_path, base, count):
+    """A class that inherits another package's trainer learns by it, whatever of it is seen here; a sampler that makes a schedule does not."""
+    (tmp_path / "ppo.py").write_text(
+        f"import torch\nfrom transformers.optimization import get_scheduler\nfrom elsewhere import {base}\n\nclass Custom({base}):\n"
+        "    def rounds(self, prompts, optimizer):\n        schedule = get_scheduler('linear', optimizer=optimizer)\n"
+        "        for prompt in prompts:\n            answer = self.model.generate(prompt)\n            self.keep(prompt, answer)\n        return schedule\n"
+    )
+    assert told(tmp_path, "GYR106") == count
