@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gyrecheck.model.facts import Function
 from gyrecheck.model.finding import Confidence
 from gyrecheck.program.effects import Hop
-from gyrecheck.program.program import ACTING, LEARNING, Program, readable
+from gyrecheck.program.program import ACTING, LEARNING, Program, readable, roots
 from gyrecheck.program.topology import Layout, is_loop
 from gyrecheck.verdict.shapes.suspect import Suspect, at_call
 
@@ -120,7 +121,7 @@ def _handed_over(program: Program, hop: Hop) -> bool:
 
 
 def _round_of_its_own(program: Program, number: int) -> bool:
-    """A whole round in one function: rows are sampled without a graph, before all else or before the loop over passes, then trained on."""
+    """A whole round in one function: rows are sampled before all else, or before the loop over passes, and then trained on."""
     fact = program.functions[number].fact
     learning = [fact.calls[at] for at, _ in program.own(number, *LEARNING)]
     first = min(call.order for call in learning)
@@ -130,12 +131,21 @@ def _round_of_its_own(program: Program, number: int) -> bool:
         if e.call >= 0 and e.confidence is not Confidence.HINT and any(role in program.effects.of[e.callee] for role in ACTING)
     ]  # fmt: skip
     calls = [fact.calls[e.call] for e in sampling]
-    if not calls or not all(_records_nothing(program, e.callee) for e in sampling):
+    given = _is_given_rows(fact, frozenset(e.call for e in sampling))
+    if not calls or (given and not all(_records_nothing(program, e.callee) for e in sampling)):
         return False
     begun = any(c.order < min(k.order for k in calls) and c.name.rpartition(".")[2] not in _PRELUDE for c in fact.calls if c.result != -2)
-    return (bool(passes) or not begun) and all(
+    return (bool(passes) or not (begun or given)) and all(
         call.result > -1 and call.order < first and not any(program.within(number, call.block, loop) for loop in passes) for call in calls
     )
+
+
+def _is_given_rows(fact: Function, sampling: frozenset[int]) -> bool:
+    """The function reads something of its parameters (itself excepted) elsewhere than in the sampling calls."""
+    names = {p.name for p in fact.params} - {"self", "cls"}
+    read = [arg for at, c in enumerate(fact.calls) if at not in sampling for arg in (*c.args, *(v for _, v in c.keywords), c.receiver)]
+    read += [b.value for b in fact.binds]
+    return any(name in names for atoms in read for name in roots(atoms))
 
 
 def _records_nothing(program: Program, number: int) -> bool:
