@@ -40,7 +40,8 @@ def forward(program: Program, number: int, at: int, call: Call) -> Confidence | 
         role = program.known_role(number, at)
         if role is None or role[0] not in {"policy.forward", "policy.act"}:
             return None
-        if program.all_unrecorded(last):
+        ours = [f for f in program.tree.functions_of(program.tree.functions[number].module) if f.fact.name == last and f.cls >= 0]
+        if program.all_unrecorded(last) or (ours and all(program.unrecorded_by_decorator(f.number) for f in ours)):
             return None  # whichever of our own it is, it records nothing
     if last == "forward" and call.name.rpartition(".")[0].rpartition(".")[2].strip("_").endswith("policy"):
         return Confidence.HINT  # a policy's own forward, which may take care of the graph itself
