@@ -56,6 +56,8 @@ class Copies:
     def _coded(self, copy: Ints, keys: list[Any], ends: Bools, step: Ints | None, code: Callable[[list[Any]], Ints]) -> Ints:
         out = np.empty(len(copy), np.int64)
         order = np.argsort(copy, kind="stable")
+        if step is not None and goes_on(step, ends, copy):
+            step = None
         heads = np.flatnonzero(np.diff(copy[order], prepend=-1))
         for rows in np.split(order, heads[1:]):
             name = keys[int(copy[rows[0]])]
@@ -72,6 +74,13 @@ class Copies:
 def fallen(change: Ints, ended: Bools) -> Bools:
     """[N] where a step counter shows a new episode: it falls, or stands still behind an end (an episode of one step)."""
     return np.asarray((change < 0) | ((change == 0) & ended))
+
+
+def goes_on(step: Ints, ends: Bools, copy: Ints | None = None) -> bool:
+    """Whether a counter is the run's: it runs on through several ends and never falls, so only the ends tell episodes apart."""
+    order = np.argsort(copy, kind="stable") if copy is not None else np.arange(len(step))
+    change, same = np.diff(step[order]), np.diff(copy[order]) == 0 if copy is not None else np.ones(max(0, len(step) - 1), np.bool_)
+    return int((ends[order][:-1] & same & (change > 0)).sum()) >= 2 and not bool((same & (change <= 0)).any())
 
 
 def stride_of(obs: Floats, after: Floats, going: Bools) -> int:

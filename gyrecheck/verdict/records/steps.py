@@ -13,7 +13,7 @@ import numpy as np
 
 from gyrecheck.model.fields import Kind
 from gyrecheck.verdict.records.step_columns import is_list, list_rows, numeric, reordered, rows_of
-from gyrecheck.verdict.records.step_copies import Copies, fallen
+from gyrecheck.verdict.records.step_copies import Copies, fallen, goes_on
 from gyrecheck.verdict.records.view import Anything, Bools, Floats, Ints, View, rank
 
 STEP_ROLES = ("reward", "terminated", "truncated", "done", "logprob", "value", "action", "step")
@@ -103,9 +103,8 @@ class StepReader:
             codes = beside
         elif counts is not None:
             previous = self._last_step if self._last_step is not None else counts[0]
-            begins = fallen(
-                np.diff(counts, prepend=previous), np.concatenate(([self._last_ended and self._last_step is not None], ends[:-1]))
-            )
+            before = np.concatenate(([self._last_ended and self._last_step is not None], ends[:-1]))
+            begins = before.copy() if goes_on(counts, ends) else fallen(np.diff(counts, prepend=previous), before)
             begins[0] |= self._open == 0
             codes = (self._open + np.cumsum(begins)).astype(np.int64)
             self._open, self._last_step, self._last_ended = int(codes[-1]), int(counts[-1]), bool(ends[-1])
