@@ -124,6 +124,7 @@ def build_flows(series: Iterable[Series], terms: frozenset[str], levels: frozens
             evidence.grows += verdict > 0
             evidence.falls += verdict < 0
     flows = []
+    backs = _went_back(series_of for members in by_key.values() for series_of in members if growth.get(id(series_of)) == 1)
     for members in by_key.values():
         key = members[0].key
         if key.term not in levels and (twice := _told_twice(members, growth)):
@@ -136,7 +137,7 @@ def build_flows(series: Iterable[Series], terms: frozenset[str], levels: frozens
             why = "declared a running total" if cumulative else "declared per step"
         else:
             cumulative, why = decide(members, groups, [growth[id(one)] for one in members])
-        flows.append(_flow(members, cumulative=cumulative, why=why, level=key.term in levels))
+        flows.append(_flow(members, cumulative=cumulative, why=why, level=key.term in levels, backs=backs))
     return tuple(flows)
 
 
@@ -160,7 +161,18 @@ def _told_twice(members: list[Series], growth: dict[int, int]) -> Flow | None:
     return replace(whole, orders=orders, values=values, series=(*whole.series, *parts.series), exact=whole.exact and parts.exact)
 
 
-def _flow(members: list[Series], *, cumulative: bool, why: str, level: bool) -> Flow:
+def _went_back(totals: Iterable[Series]) -> frozenset[int]:
+    """Where some running total fell to a value that it had before: the run went on from a saved state there, whatever else fell to zero."""
+    found = set()
+    for one in totals:
+        step = usual_step(one.values)
+        for order, before, value in zip(one.orders[1:], one.values, one.values[1:], strict=False):
+            if value < before and not anew(before, value, step):
+                found.add(order)
+    return frozenset(found)
+
+
+def _flow(members: list[Series], *, cumulative: bool, why: str, level: bool, backs: frozenset[int] = frozenset()) -> Flow:
     members = sorted(members, key=lambda s: s.orders[0])
     chains: list[list[Series]] = []
     for one in members:  # a process that began after another ended goes on with its counter
@@ -169,7 +181,7 @@ def _flow(members: list[Series], *, cumulative: bool, why: str, level: bool) -> 
             chains.append([one])
         else:
             chain.append(one)
-    curves = [_curve(chain, cumulative=cumulative, level=level) for chain in chains]
+    curves = [_curve(chain, cumulative=cumulative, level=level, backs=backs) for chain in chains]
     if len(curves) > 1 and cumulative and _same_counter(members):
         curves = curves[:1]
         why += "; printed alike by several processes, counted once"
@@ -204,7 +216,7 @@ def _same_counter(members: list[Series]) -> bool:
 Curve = tuple[list[int], list[float], list[int]]
 
 
-def _curve(chain: list[Series], *, cumulative: bool, level: bool) -> Curve:
+def _curve(chain: list[Series], *, cumulative: bool, level: bool, backs: frozenset[int]) -> Curve:
     orders: list[int] = []
     values: list[float] = []
     resets: list[int] = []
@@ -221,7 +233,7 @@ def _curve(chain: list[Series], *, cumulative: bool, level: bool) -> Curve:
             for order, value in zip(one.orders, one.values, strict=True):
                 if value < previous:
                     resets.append(order)
-                    if anew(previous, value, step):
+                    if anew(previous, value, step) and order not in backs:
                         base += previous
                 previous = value
                 values.append(base + value)
