@@ -46,11 +46,12 @@ def timed(fn, deeper=()):
             depth[0] = 0
     return run
 at = time.perf_counter()
-from gyrecheck.hook import count, environments, install, launch, loads, phases, updates
+from gyrecheck.hook import count, environments, install, launch, loads, phases, schedules, updates
 spent[0] += time.perf_counter() - at
 targets = {
-    updates.Updates: "made loaded counted before_step after_step before_backward cleared module_cleared clipped scheduled summary",
+    updates.Updates: "made loaded counted before_step after_step before_backward cleared module_cleared clipped summary",
     phases.Phases: "after_update before_backward before_sample before_draw _fire end again",
+    schedules.Schedules: "advanced",
     environments.Environments: "look follow consider wrap",
     install.Hooks: "after_import end", launch.Finder: "find_spec",
     count: "stepped", install: "due loaded fingerprint rate_of",

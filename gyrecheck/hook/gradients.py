@@ -8,7 +8,7 @@ TYPE_CHECKING = False  # importing `typing` costs more than this package; type c
 if TYPE_CHECKING:
     from typing import Any
 
-    from gyrecheck.hook.updates import OptimizerState
+    from gyrecheck.hook.optimizer_state import OptimizerState
 
 
 def held_by(optimizer: Any) -> list[Any]:

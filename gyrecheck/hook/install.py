@@ -277,7 +277,7 @@ class Hooks:
         def step(self_: Any, *args: Any, **kwargs: Any) -> Any:
             result = fn(self_, *args, **kwargs)
             try:
-                self.updates.scheduled(self_, horizons)
+                self.updates.schedules.advanced(self_, horizons)
             except Exception:
                 pass
             return result

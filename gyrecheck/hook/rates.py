@@ -10,8 +10,8 @@ TYPE_CHECKING = False  # importing `typing` costs more than this package; type c
 if TYPE_CHECKING:
     from typing import Any
 
+    from gyrecheck.hook.optimizer_state import OptimizerState
     from gyrecheck.hook.runtime import Runtime
-    from gyrecheck.hook.updates import OptimizerState
 
 SIZES = 8
 """Different numbers that are told apart."""

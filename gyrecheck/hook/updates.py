@@ -6,7 +6,6 @@ was known. All functions are called by wrappers and hooks that swallow whatever 
 
 from __future__ import annotations
 
-import weakref
 from _thread import get_ident
 
 from gyrecheck.hook import side
@@ -14,12 +13,13 @@ from gyrecheck.hook.count import begin_update, remember
 from gyrecheck.hook.gradients import held_by, is_left, mark, replaced, size_of
 from gyrecheck.hook.modes import Modes
 from gyrecheck.hook.networks import fingerprint, shape_of
-from gyrecheck.hook.rates import Advances, Rate, Rates, rate_of
+from gyrecheck.hook.optimizer_state import OptimizerState
+from gyrecheck.hook.rates import Rates
+from gyrecheck.hook.schedules import Schedules
 from gyrecheck.hook.threads import Threads
 
 TYPE_CHECKING = False  # importing `typing` costs more than this package; type checkers know the name
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from contextvars import Token
     from typing import Any
 
@@ -35,36 +35,6 @@ UNSEEN = (0, 0)
 """Stands for the gradient that a step used which was only counted."""
 
 
-class OptimizerState:
-    """One optimizer: what happened to its gradients since its last step."""
-
-    def __init__(self, number: int, optimizer: Any) -> None:
-        self.number, self.kind = number, type(optimizer).__name__
-        self.optimizer: Callable[[], Any] = weakref.ref(optimizer)
-        """None once it is gone."""
-        self.steps = self.looked = 0
-        self.backward = 0
-        """Backward passes since its last step."""
-        self.unstepped = 0
-        """Backward passes since its last step or clearing."""
-        self.used: tuple[int, int] | None = None
-        """Which gradient its last step used, and in which version of its memory; None once it was cleared."""
-        self.stepped_uncleared = False
-        self.pending = False
-        """Gradients that an earlier step has used already are still there and are being added to."""
-        self.counts: dict[str, int] = {}
-        self.said = False
-        self.rate = Rate()
-        self.full = 0
-        """Steps in a row, up to now, that were looked at."""
-        self.window = -1
-        """The newest window of counted steps that began when a step of it was looked at."""
-        self.site: Any = [0]
-        """The cell of the place that made the newest step looked at."""
-        self.quick = False
-        """Its newest step was only counted."""
-
-
 class Updates:
     """The training side of one process."""
 
@@ -74,10 +44,7 @@ class Updates:
         self.entry = runtime.entry("T", "optimizer.step", "optimizer.step")
         self.states: dict[int, OptimizerState] = {}
         """By identity of the optimizer: a dictionary of weak keys costs a step more than all else here."""
-        self.advances: weakref.WeakKeyDictionary[Any, Advances] = weakref.WeakKeyDictionary()
-        self.schedules: weakref.WeakKeyDictionary[Any, list[int]] = weakref.WeakKeyDictionary()
-        self.made_schedules: list[tuple[str, list[int], Any, Advances]] = []
-        """The newest by class, counts and reference: their totals outlive the function that held them."""
+        self.schedules = Schedules(runtime, self)
         self.steps = 0
         """Steps of all optimizers of this process: the policy version as the hook counts it."""
         self.backwards = self.sampled_backwards = 0
@@ -291,39 +258,6 @@ class Updates:
         if states:
             self._say(states[0], "late_clip", states[0].steps, total=states[0].steps)
 
-    def scheduled(self, scheduler: Any, horizons: dict[str, str]) -> None:
-        """A schedule has advanced by one."""
-        counts = self.schedules.get(scheduler)
-        if counts is None:
-            counts = self.schedules[scheduler] = [-1, self.runtime.samples, self.steps, 0, 0]  # its construction makes the first call
-            gone = weakref.ref(scheduler, lambda _: counts.extend((self.runtime.samples, self.steps)))
-            self.advances[scheduler] = Advances()
-            self.made_schedules.append((type(scheduler).__name__, counts, gone, self.advances[scheduler]))
-            del self.made_schedules[:-FIRST]
-            if (held := self.states.get(id(getattr(scheduler, "optimizer", None)))) is not None:
-                held.rate.restored = None  # a schedule that is made after a restore begins where its author wants
-        counts[0] += 1
-        if self.calm and not rate_of(scheduler.optimizer):
-            self.calm = 0  # steps that change nothing are counted exactly
-        self.runtime.cells["scheduler_calls"][0] += counts[0] > 0
-        advances = self.advances[scheduler]
-        if counts[0] > 0:
-            advances.one(self.steps)
-        name = type(scheduler).__name__
-        if counts[0] > 0 and counts[0] & (counts[0] - 1) == 0:
-            self.runtime.events.write(
-                "schedule", cls=name, n=counts[0], samples=self.runtime.samples - counts[1], steps=self.steps - counts[2],
-                gaps=advances.gaps, repeats=advances.repeats, sizes=len(advances.sizes), site=side.caller(self.libraries, 3),
-            )  # fmt: skip
-        horizon = getattr(scheduler, horizons.get(name, "-"), None)
-        if isinstance(horizon, int):
-            counts[4] = horizon
-        if isinstance(horizon, int) and horizon > 0 and counts[0] > horizon and not counts[3]:
-            counts[3] = 1
-            self.runtime.events.write(
-                "horizon", cls=name, horizon=horizon, n=counts[0], steps=self.steps - counts[2], site=side.caller(self.libraries, 3)
-            )
-
     def summary(self) -> None:
         """At the end of the process: the totals that the events before could only give up to a power of two."""
         for state in tuple(self.states.values()):  # also of optimizers that a function held which has returned
@@ -333,12 +267,7 @@ class Updates:
                 rate_most=state.rate.most, rate_changes=state.rate.changes, backwards=self.backwards,
                 **{f"n_{key}": value for key, value in state.counts.items()},
             )  # fmt: skip
-        for name, counts, _, advances in self.made_schedules:
-            samples, steps = counts[5:7] or (self.runtime.samples, self.steps)  # when it was last there
-            self.runtime.events.write(
-                "schedule", cls=name, n=counts[0], samples=samples - counts[1], steps=steps - counts[2], horizon=counts[4], last=True,
-                gaps=advances.gaps, repeats=advances.repeats, sizes=len(advances.sizes),
-            )  # fmt: skip
+        self.schedules.summary()
 
     def _state(self, optimizer: Any) -> OptimizerState:
         state = self.states.get(id(optimizer))
