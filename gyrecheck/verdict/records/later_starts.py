@@ -13,6 +13,8 @@ from gyrecheck.verdict.records.steps import Steps
 from gyrecheck.verdict.records.view import Floats
 
 KEPT = 200_000
+RARE = 0.2
+"""Share of rewards of exactly 0 below which one at an episode's first row says that nothing was done there."""
 
 
 class LaterStarts:
@@ -37,6 +39,8 @@ class LaterStarts:
         heads = np.flatnonzero(np.diff(steps.episode, prepend=-1))
         fresh = [at for at in heads.tolist() if int(steps.episode[at]) not in self.begun]
         self.begun.update(int(steps.episode[at]) for at in fresh)
+        if steps.reward is not None and (idle := steps.reward == 0).mean() < RARE:
+            fresh = [at for at in fresh if not idle[at]]  # a tick that only resets begins where the last episode ended
         closing = np.flatnonzero(ends & ~(after == obs).all(axis=1) & _fraction(after))
         if steps.final_obs is not None:
             closing = closing[~steps.final_obs[closing]]
