@@ -9,6 +9,8 @@ from gyrecheck.verdict.flows import Flow
 from gyrecheck.verdict.ruling import Because, Docket, count
 from gyrecheck.verdict.view import View, last_move
 
+LEAST = 20
+"""Readings at one value from which a log with one counter of samples, and nothing that is taken, is said to stand still."""
 _AXES = ("step", "trainer_version", "policy_version", "published", "loaded", "progress_done", "episodes")
 
 
@@ -22,7 +24,10 @@ def judge_standstill(run: View, docket: Docket) -> None:
     account = run.main
     flows = [f for f in (*(account.flows if account else ()), *run.counted) if len(f.orders) > 2]
     counters = [f for f in flows if f.term not in {"left", "in_flight"}]
-    if not counters or not any(f.last > 0 for f in flows):
+    if not counters:
+        _alone(run, docket)
+        return
+    if not any(f.last > 0 for f in flows):
         return
     moved = max([last_move(f) for f in flows] + [_last_change(run)])
     told = sorted({order for f in counters for order in f.orders})
@@ -49,6 +54,31 @@ def judge_standstill(run: View, docket: Docket) -> None:
         because=[Because(start, "last progress"), Because(last, "last line")],
         hint="look at what the side waits for that should move first; a longer timeout only hides it",
         at_most=None if long or full else Severity.WARNING,
+    )
+
+
+def _alone(run: View, docket: Docket) -> None:
+    """A log that only counts what is sampled: that total, every position and every version stay as they are to its end."""
+    counted = [s for s in run.series("sampled") if s.key.cumulative == "yes" and len(s) > LEAST and s.last > 0]
+    if not counted:
+        return
+    moved = _last_change(run)
+    stands = [(s, next((i for i in range(len(s) - 1, 0, -1) if s.values[i] != s.values[i - 1]), 0)) for s in counted]
+    series, at = max(stands, key=lambda stand: stand[0].orders[stand[1]])
+    after = sum(order > max(moved, series.orders[at]) for order in series.orders) * series.thinned
+    if after < LEAST or after * 10 < series.count or any(s.orders[-1] <= moved for s, _ in stands):
+        return
+    start = series.place(at)
+    docket.add(
+        "GYR515",
+        State.BROKEN,
+        f"no counter moves after line {start.line}, in {after} more lines: `{series.name}` stays at {count(series.last)}",
+        quantity=series.name.replace(" ", "_"),
+        value=series.last,
+        first=start,
+        because=[Because(start, "last progress"), Because(series.last_place, "last line")],
+        hint="look at what the side waits for that should move first; a longer timeout only hides it",
+        at_most=Severity.WARNING,
     )
 
 
