@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from gyrecheck.model.facts import Function
 from gyrecheck.program.program import Program
+
+_ENDS = re.compile(r"(stop|shutdown|shut_down|exit|abort|fail|error|cancel|quit)\w*\.set$")
 
 
 def first_column(program: Program, number: int, at: int) -> int:
@@ -62,9 +66,12 @@ def counts(program: Program, number: int, at: int) -> bool:
 
 
 def loud(program: Program, number: int, at: int) -> bool:
-    """The handler says it where nobody can miss it."""
+    """The handler says it where nobody can miss it, or ends the run: `shutdown_event.set()`."""
     fact = program.tree.functions[number].fact
-    return any(under(fact, c.block, at) and c.name.rpartition(".")[2] in program.words["loud"] for c in fact.calls)
+    return any(
+        under(fact, c.block, at) and (c.name.rpartition(".")[2] in program.words["loud"] or _ENDS.search(c.name.lower()) is not None)
+        for c in fact.calls
+    )
 
 
 def lets_go(program: Program, number: int, at: int, leaves: set[str]) -> str | None:

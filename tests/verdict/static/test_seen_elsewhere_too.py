@@ -129,3 +129,14 @@ def test_a_trainer_of_another_package_makes_its_schedule(tmp_path, base, count):
         "        for prompt in prompts:\n            answer = self.model.generate(prompt)\n            self.keep(prompt, answer)\n        return schedule\n"
     )
     assert told(tmp_path, "GYR106") == count
+
+
+@pytest.mark.parametrize(("then", "count"), [("shutdown_event.set()", 0), ("pass", 1)])
+def test_a_handler_that_ends_the_run_swallows_nothing(tmp_path, then, count):
+    """A producer that sets the event all others wait for has told them; one that passes goes on as if nothing were."""
+    (tmp_path / "feed.py").write_text(
+        "def producer(env, queue, shutdown_event):\n    while not shutdown_event.is_set():\n        try:\n"
+        "            row = env.step(env.action_space.sample())\n            queue.put(row)\n"
+        f"        except Exception:\n            {then}\n"
+    )
+    assert told(tmp_path, "GYR311") == count
