@@ -16,6 +16,7 @@ from gyrecheck.model.fields import Column, Kind, RecordBatch
 from gyrecheck.rulebook.contract import Contract, RoleMap
 from gyrecheck.rulebook.field_names import Family, leaf
 
+_SAMPLERS = ("rollout", "generator", "engine", "sampler", "behavior", "behaviour")
 LEAST = 4
 """Rows from which the values of a batch say what their key means."""
 _NUMBERS = frozenset((Kind.BOOL, Kind.INT, Kind.FLOAT))
@@ -31,6 +32,11 @@ def roles_meant(roles: RoleMap, batch: RecordBatch, contract: Contract, given: M
         if role:
             taken[role], of_key[key] = key, role
     parts = roles.parts
+    sampler = leaf(taken.get("policy_version", ""))
+    if sampler.startswith(_SAMPLERS) and "trainer_version" not in taken and "actor_version" not in fixed:
+        trained = next((key for key in batch.columns if leaf(key) == "actor_version" and key not in of_key), None)
+        if trained is not None:  # beside the rollout's, the actor is the network that is trained
+            taken["trainer_version"], of_key[trained] = trained, "trainer_version"
     for family in contract.families:
         if family.role in taken or family.role not in contract.roles:
             continue
