@@ -14,6 +14,9 @@ from gyrecheck.verdict.records.question import Case, Question, show
 from gyrecheck.verdict.records.ranges import Ranges
 from gyrecheck.verdict.records.view import Bools, Ints, View, per_row, rank
 
+LIKELY = -1.0
+"""Log-prob above which a token is so likely that a sampler that rounds or truncates may give it 0."""
+
 
 class LogProbs(Question):
     """Log-probs that no discrete policy can give, and fill values in their place."""
@@ -27,6 +30,9 @@ class LogProbs(Question):
         self.sentinel = Ranges()
         self.sentinel_value = 0.0
         self.zero_rows = Ranges()
+        self.cut_rows = Ranges()
+        self.cut_length = 1 << 30
+        self.part_zeros = self.part_values = 0
         self.zeros = 0
         self.values = 0
         self.low, self.high = np.inf, -np.inf
@@ -82,7 +88,14 @@ class LogProbs(Question):
         self.zeros += zeros
         used_row = per_row(use, counts)
         whole = (used_row > 0) & (per_row(zero, counts) == used_row)
-        self.zero_rows.add(view.path, view.records[whole])
+        whole &= ~_certain(view, zero, counts)
+        self.part_zeros += int(per_row(zero, counts)[~whole].sum())
+        self.part_values += int(used_row[~whole].sum())
+        cut = whole & _truncated(view)
+        self.cut_rows.add(view.path, view.records[cut])
+        if cut.any():
+            self.cut_length = min(self.cut_length, int(used_row[cut].min()))
+        self.zero_rows.add(view.path, view.records[whole & ~cut])
 
     def answer(self, case: Case) -> Iterator[Finding]:
         """Impossible ones for discrete actions; zeros that look like a default."""
@@ -112,7 +125,9 @@ class LogProbs(Question):
             )
         if self.greedy or not self.zeros or self.values < 4:
             return
-        if self.zeros == self.values:
+        if self.zeros == self.values or not self._left_alone():
+            self.zero_rows.add_all(self.cut_rows)
+        if self.zeros == self.values and self.zero_rows:
             text = (
                 f"`{key}` is exactly 0 at all {self.values} counted values of {self.rows} records, a probability of 1 for "
                 "every action: filled with zeros, not recorded"
@@ -125,12 +140,37 @@ class LogProbs(Question):
             )
             yield case.finding("GYR304", text, where=self.zero_rows, role="logprob", severity=Severity.WARNING)
 
+    def _left_alone(self) -> bool:
+        """Whether truncated sampling may have left one token alone at every position of a row: other rows have such positions, too."""
+        alone = self.part_zeros / max(self.part_values, 1)
+        return self.single or alone ** min(self.cut_length, 64) * self.rows >= 1
+
     def _unlikely(self) -> bool:
         """Whether exact zeros are rare outside the records that hold nothing else (a confident model rounds to 0 here and there)."""
         if self.single:
             told = self.fine and self.near.stands_out(self.zeros) and not self.near.may_be_rounded(self.zeros)
             return self.zeros >= 2 and self.zeros <= 0.6 * self.values and self.high <= 0 and told
         return self.values > 0 and self.zero_rows.rows > 0
+
+
+def _certain(view: View, zero: Bools, counts: Ints) -> Bools:
+    """[rows] rows at whose zeros the trainer's own log-probs, too, say that the token was likely: measured, not filled in."""
+    column = view.column("replay_logprob")
+    if column is None or column.kind is not Kind.FLOAT or not np.array_equal(np.asarray(column.counts), counts):
+        return np.zeros(view.rows, np.bool_)
+    likely = np.asarray(column.flat) > LIKELY
+    return np.asarray((per_row(zero & likely, counts) > 0) & (per_row(zero & ~likely, counts) == 0))
+
+
+def _truncated(view: View) -> Bools:
+    """[rows] rows sampled with top-k or top-p, whose log-prob is exactly 0 where one token alone was left."""
+    out = np.zeros(view.rows, np.bool_)
+    mass, number = view.number("top_p"), view.number("top_k")
+    if mass is not None:
+        out |= (mass > 0) & (mass < 1)
+    if number is not None:
+        out |= number >= 1
+    return out
 
 
 def _discrete(view: View) -> bool:

@@ -19,6 +19,8 @@ from gyrecheck.rulebook.field_names import Family, leaf
 _SAMPLERS = ("rollout", "generator", "engine", "sampler", "behavior", "behaviour")
 LEAST = 4
 """Rows from which the values of a batch say what their key means."""
+NEAR = 64
+"""Versions that a sample may lie behind its trainer where its step count is read as its version."""
 _NUMBERS = frozenset((Kind.BOOL, Kind.INT, Kind.FLOAT))
 
 
@@ -44,6 +46,10 @@ def roles_meant(roles: RoleMap, batch: RecordBatch, contract: Contract, given: M
             if key not in of_key and key not in parts and family.says(key) and _fits(family, column):
                 taken[family.role], of_key[key] = key, family.role
                 break
+    counter = taken.get("sample_step", "")
+    if counter and counter not in fixed and "policy_version" not in taken and _is_version(batch, counter, taken):
+        del taken["sample_step"]
+        taken["policy_version"], of_key[counter] = counter, "policy_version"
     if len(of_key) == 1 and not parts and (only := next(iter(of_key))) not in fixed and len(leaf(only)) == 1:
         return replace(roles, keys={}, roles={})  # one letter says nothing by itself
     if "group_id" not in taken and (shared := taken.get("prompt_tokens")) and _shared(batch.columns.get(shared)):
@@ -62,6 +68,30 @@ def _moved(roles: RoleMap, batch: RecordBatch, fixed: set[str]) -> Iterator[tupl
     loose = sample and sample not in fixed and not roles.key("group_id") and roles.key("reward")
     if loose and _shared(batch.columns.get(sample)) and not _counts_within(batch.columns.get(sample), batch.columns.get(roles.key("step"))):
         yield sample, "group_id"
+
+
+def _is_version(batch: RecordBatch, counter: str, taken: Mapping[str, str]) -> bool:
+    """Whether the step count beside answers is compared with the trainer's version: never above it, or a copy of the rows' own counter."""
+    trainer, column = batch.columns.get(taken.get("trainer_version", "")), batch.columns.get(counter)
+    if trainer is None or column is None or "tokens" not in taken:
+        return False
+    numbers = _whole_numbers(column)
+    used = _whole_numbers(trainer)
+    if numbers is None or used is None or len(numbers) != len(used):
+        return False
+    behind = used - numbers
+    if (behind >= 0).all() and behind.max() <= NEAR:
+        return True
+    names = (key for key in batch.columns if key != counter and key not in taken.values())
+    others = (_whole_numbers(batch.columns[key]) for key in names)
+    varied = len(numbers) >= LEAST and len(np.unique(numbers)) * 2 > len(numbers)
+    return varied and any(other is not None and np.array_equal(other, numbers) for other in others)
+
+
+def _whole_numbers(column: Column) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
+    """[rows] whole numbers of a column that has one in every row; None for another."""
+    flat = np.asarray(column.flat)
+    return flat.astype(np.int64) if column.kind is Kind.INT and column.rows == len(flat) and (_counts(column) == 1).all() else None
 
 
 def _counts(column: Column) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
