@@ -94,7 +94,8 @@ def command(
     exit_zero: ExitZero = False,
 ) -> None:
     """Check the sampling/training boundary in source code."""
-    from gyrecheck.commands.lint_check import Timer, judge_texts, load_rules
+    from gyrecheck.commands.lint_alone import with_neighbours
+    from gyrecheck.commands.lint_check import Judged, Timer, judge_texts, load_rules
     from gyrecheck.commands.lint_compare import accepted, say
     from gyrecheck.commands.lint_fix import PASSES, Mender, fixed_summary, leave_with_patch, refuse_together
     from gyrecheck.commands.lint_report import Chosen, as_unchecked, none_checked, report_of, with_suppressions
@@ -127,6 +128,9 @@ def command(
 
         return Program(collect(texts, cache, jobs)[0], rules.lexicon, rules.regions, rules.words)
 
+    def judge(texts: tuple[Text, ...]) -> Judged:
+        return judge_texts(texts, rules, cache, declared=declared, settings=settings, jobs=jobs, timer=timer)
+
     def old(texts: tuple[Text, ...]) -> tuple[Finding, ...]:
         found = judge_texts(texts, rules, cache, declared=declared, settings=settings, jobs=jobs).findings
         return with_suppressions(tuple(f for f in found if chosen.shows(f)), texts, chosen.codes, rules.codes)
@@ -143,7 +147,7 @@ def command(
     mender = Mender(fix or diff or any(name.partition(":")[0] == "sarif" for name in output_format or ()), unsafe_fixes, build)
     made = (0, 0)
     for _ in range(PASSES if fix else 1):
-        judged = judge_texts(texts, rules, cache, declared=declared, settings=settings, jobs=jobs, timer=timer)
+        judged = with_neighbours(judge(texts), texts, given, rules, cache, judge)
         report = report_of(
             judged,
             texts,
