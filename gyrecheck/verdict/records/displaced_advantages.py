@@ -11,6 +11,7 @@ import numpy as np
 
 from gyrecheck.model.finding import Finding, Severity
 from gyrecheck.rulebook.record_limits import load_record_limits
+from gyrecheck.verdict.records.batch_advantages import batch_baseline
 from gyrecheck.verdict.records.group_models import MODELS, affine, close
 from gyrecheck.verdict.records.group_table import GroupTable
 from gyrecheck.verdict.records.question import Case, show
@@ -52,19 +53,10 @@ def displaced(case: Case, table: GroupTable, members: list[Ints], reward: Floats
             side="training",
         )
         return
-    whole = reward[rows]
-    for label, ddof in (("standard deviation (n)", 0), ("standard deviation (n - 1)", 1), ("", -1)):
-        spread = float(whole.std(ddof=ddof)) if ddof >= 0 else 1.0
-        if spread > 0 and close((whole - whole.mean()) / spread, have, scale) and np.ptp(have) > 0:
-            where = Ranges()
-            table.add(where, rows)
-            divided = f", divided by its {label}" if label else ""
-            text = (
-                f"advantage not of own group: the baseline is the mean of all {len(rows)} records{divided}, not that of "
-                "each group: easy prompts are rewarded, hard ones punished"
-            )
-            yield case.finding("GYR339", text, where=where, role="advantage", side="training", severity=Severity.WARNING)
-            return
+    found = batch_baseline(case, table, members, reward, advantage, scale)
+    if found is not None:
+        yield found
+        return
     yield from _impossible(case, table, members, reward, advantage, scale)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gyrecheck.verdict.records.contents import Sums
 from gyrecheck.verdict.records.ranges import Ranges
 from gyrecheck.verdict.records.view import Ints
 
@@ -24,6 +25,8 @@ class GroupTable:
     files: Ints
     """[rows] the file of each row, an index into `paths`."""
     paths: list[str]
+    batches: Sums
+    """[rows] one mark for each row's training batch, 0 where it names none."""
 
     def add(self, where: Ranges, rows: Ints) -> None:
         """Put rows' records into `where`, each under its own file."""

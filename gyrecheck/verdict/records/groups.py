@@ -13,7 +13,9 @@ import numpy as np
 
 from gyrecheck.model.finding import Finding, Severity
 from gyrecheck.verdict.records.contents import Sums, marks_of, together
+from gyrecheck.verdict.records.contents import labels as labels_of
 from gyrecheck.verdict.records.group_advantages import judge_advantages
+from gyrecheck.verdict.records.group_lists import members_of
 from gyrecheck.verdict.records.group_models import advantage_of, reward_of
 from gyrecheck.verdict.records.group_table import GroupTable
 from gyrecheck.verdict.records.question import Case, Question, show
@@ -21,28 +23,31 @@ from gyrecheck.verdict.records.ranges import Ranges
 from gyrecheck.verdict.records.view import Bools, Floats, Ints, View
 
 MAX_ROWS = 2_000_000
+Part = tuple[Ints, Floats, Floats, Floats, Ints, Ints, Sums, Bools, Bools, Sums]
+"""Of the rows of one batch: group, reward, advantage, size, record, file, marks of the tokens, uncounted, said to be filler, training batch."""
 
 
 class Groups(Question):
     """Reads group, size, reward and advantage of every record; groups may lie apart in the file."""
 
     about = "groups"
-    needs = (("group_id", "reward"), ("group_id", "group_size"))
+    needs = (("group_id", "reward"), ("group_id", "group_size"), ("group_size", "reward", "advantage"))
 
     def __init__(self) -> None:
         self.index: dict[Any, int] = {}
         self.names: list[Any] = []
-        self.parts: list[tuple[Ints, Floats, Floats, Floats, Ints, Ints, Sums, Bools, Bools]] = []
+        self.parts: list[Part] = []
         self.paths: list[str] = []
         self.rows = 0
         self.per_step = False
 
     def feed(self, view: View) -> None:
         """Read one batch."""
-        labels = view.labels("group_id")
+        inside = members_of(view)
+        labels = list(range(self.rows, self.rows + view.rows)) if inside and not view.has("group_id") else view.labels("group_id")
         if labels is None or self.rows > MAX_ROWS:
             return
-        if view.has("step") and not view.has("tokens"):
+        if view.has("step") and not view.has("tokens") and inside is None:
             self.per_step = True
         if view.path not in self.paths:
             self.paths.append(view.path)
@@ -53,21 +58,38 @@ class Groups(Question):
                 code = self.index[label] = len(self.names)
                 self.names.append(label)
             codes[at] = code
-        nothing = np.full(view.rows, np.nan)
-        reward = reward_of(view)
         size = view.number("group_size")
-        rewards, sizes = reward, size if size is not None else nothing
+        sizes = size if size is not None else np.full(view.rows, np.nan)
         file = np.full(view.rows, self.paths.index(view.path), np.int64)
         filler = view.flag("filler")
         said = filler & view.idle() if filler is not None else np.zeros(view.rows, np.bool_)
-        self.parts.append((codes, rewards, advantage_of(view), sizes, view.records, file, marks_of(view, "tokens"), view.idle(), said))
-        self.rows += view.rows
+        batch = labels_of(view, "batch_id")
+        part: Part = (
+            codes,
+            reward_of(view),
+            advantage_of(view),
+            sizes,
+            view.records,
+            file,
+            marks_of(view, "tokens"),
+            view.idle(),
+            said,
+            batch,
+        )
+        if inside is not None:
+            row, reward, advantage = inside
+            none = np.zeros(len(row), np.uint64)
+            part = (codes[row], reward, advantage, sizes[row], view.records[row], file[row], none, view.idle()[row], said[row], batch[row])
+        self.parts.append(part)
+        self.rows += len(part[0])
 
     def answer(self, case: Case) -> Iterator[Finding]:
         """Incomplete groups, groups of one, advantages of other groups, no spread."""
         if not self.parts or self.per_step:
             return
-        codes, reward, advantage, size, records, files, marks, idle, said = (np.concatenate([p[i] for p in self.parts]) for i in range(9))
+        codes, reward, advantage, size, records, files, marks, idle, said, batch = (
+            np.concatenate([p[i] for p in self.parts]) for i in range(10)
+        )
         order = np.argsort(codes, kind="stable")
         order = order[~(said | _copies(codes, marks, idle))[order]]
         if not len(order):
@@ -78,7 +100,7 @@ class Groups(Question):
         declared = np.array([np.nanmax(size[m]) if np.isfinite(size[m]).any() else np.nan for m in members])
         usual = int(Counter(counts.tolist()).most_common(1)[0][0])
         names = [self.names[code] for code in codes[order[starts]].tolist()]
-        table = GroupTable(names, members, records, files, self.paths)
+        table = GroupTable(names, members, records, files, self.paths, batch)
         yield from self._sizes(case, table, counts, declared, usual)
         if np.isfinite(reward).any():
             yield from self._signal(case, table, reward)

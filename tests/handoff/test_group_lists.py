@@ -1,0 +1,58 @@
+"""A record that holds a whole group: the entries of its lists are the members, and are judged as rows of a group are."""
+
+from __future__ import annotations
+
+import json
+import random
+import statistics
+
+import pytest
+from typer.testing import CliRunner
+
+from gyrecheck.cli import build_app
+
+
+def _found(tmp_path, records, code) -> list[str]:
+    path = tmp_path / "groups.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    done = json.loads(CliRunner().invoke(build_app(), ["handoff", "check", str(path), "--output-format", "json"]).stdout)
+    return [f["message"] for f in done["findings"] if (f["code"] == code and f["severity"] != "note") or f["code"] == code == "GYR338"]
+
+
+def _groups(how: str, size_key: str = "", key: str = "prompt_uid") -> list[dict[str, object]]:
+    chance = random.Random(2)
+    rewards = [[round(chance.random() * 0.3 + 0.05 * (group % 10), 3) for _ in range(6)] for group in range(24)]
+    records = []
+    for group, own in enumerate(rewards):
+        batch = [r for other in rewards[group // 12 * 12 : group // 12 * 12 + 12] for r in other]
+        base = batch if how == "batch" else own
+        spread = statistics.pstdev(batch) + 1e-6
+        record = {"train_step": group // 12, "rewards": own, "advantages": [round((r - statistics.fmean(base)) / spread, 4) for r in own]}
+        records.append(record | ({key: f"p{group}"} if key else {}) | ({size_key: 6} if size_key else {}))
+    return records
+
+
+@pytest.mark.parametrize("size_key", ["", "num_generations"])
+def test_one_baseline_for_each_batch_is_not_the_groups(tmp_path, size_key):
+    """24 groups of 6 in two batches: centred on their batch they are told, centred on themselves and divided by the batch's spread not."""
+    assert len(_found(tmp_path, _groups("batch", size_key), "GYR339")) == 1
+    assert _found(tmp_path, _groups("own", size_key), "GYR339") == []
+    assert _found(tmp_path, _groups("own", size_key), "GYR338") == []
+
+
+def test_groups_without_a_name_are_known_by_their_declared_size(tmp_path):
+    """No key names the prompt; each record declares the 6 answers that its lists hold."""
+    assert len(_found(tmp_path, _groups("batch", "num_generations", ""), "GYR339")) == 1
+    assert _found(tmp_path, _groups("own", "num_generations", ""), "GYR339") == []
+
+
+def test_rewards_of_tokens_are_no_members(tmp_path):
+    """Lists as long as the record's tokens are one answer's: a reward-to-go on each is no advantage of a group."""
+    chance, records = random.Random(3), []
+    for number in range(12):
+        rewards = [round(chance.random() - 0.5, 3) for _ in range(5)]
+        gains = [round(sum(rewards[at:]) - 0.1, 3) for at in range(5)]
+        records.append(
+            {"prompt_uid": f"p{number}", "response_ids": [chance.randrange(900) for _ in rewards], "rewards": rewards, "advantages": gains}
+        )
+    assert _found(tmp_path, records, "GYR339") == []
