@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from gyrecheck.model.fields import Column, Kind
 from gyrecheck.model.finding import Finding
+from gyrecheck.rulebook.field_names import leaf, normal
 from gyrecheck.rulebook.record_limits import load_record_limits
 from gyrecheck.verdict.records.question import Case, Question
 from gyrecheck.verdict.records.ranges import Ranges
@@ -32,8 +33,9 @@ class SameContent(Question):
     needs = (("tokens", "logprob"), ("obs", "action", "step", "episode_id"))
 
     def __init__(self) -> None:
-        self.parts: list[tuple[str, Ints, Sums, Sums, Sums]] = []
-        """Of each batch its file, and of each row its record and the marks of all its content, of its log-probs and of its tokens."""
+        self.parts: list[tuple[str, Ints, Sums, Sums, Sums, Sums, Sums]] = []
+        """Of each batch its file, and of each row its record and the marks of all its content, of its log-probs, of its tokens, of its slice
+        and of its step."""
         self.kept = 0
         self.samples = False
         self.twice = Ranges()
@@ -41,6 +43,8 @@ class SameContent(Question):
         self.other = Ranges()
         self.other_seen: list[tuple[int, str]] = []
         self.rows = 0
+        self.shared = False
+        """Whether every copy lies in another slice of its original's step."""
 
     def feed(self, view: View) -> None:
         """Read one batch."""
@@ -63,7 +67,8 @@ class SameContent(Question):
         one, two = marks_of(view, "tokens"), marks_of(view, "logprob")
         self.rows += view.rows
         self.samples = True
-        self._keep(view, together((one, two, labels(view, "batch_id")))[told], two[told], one[told], view.records[told])
+        whole = together((one, two, labels(view, "batch_id"), marks_named(view, "passes")))
+        self._keep(view, (whole, two, one, marks_named(view, "slices"), labels(view, "step")), told)
 
     def _steps(self, view: View) -> None:
         columns = [view.column(role) for role in ("obs", "action", "reward", "step", "next_obs")]
@@ -75,19 +80,22 @@ class SameContent(Question):
         whole = together([*(sums(column, view.rows) for column in used), *names])
         self.rows += view.rows
         live = ~view.idle()
-        self._keep(view, whole[live], whole[live], whole[live], view.records[live])
+        self._keep(view, (whole, whole, whole, whole, whole), live)
 
-    def _keep(self, view: View, whole: Sums, logprobs: Sums, tokens: Sums, records: Ints) -> None:
-        self.parts.append((view.path, records, whole, logprobs, tokens))
-        self.kept += len(records)
+    def _keep(self, view: View, marks: tuple[Sums, Sums, Sums, Sums, Sums], rows: Bools) -> None:
+        whole, logprobs, tokens, shares, steps = (mark[rows] for mark in marks)
+        self.parts.append((view.path, view.records[rows], whole, logprobs, tokens, shares, steps))
+        self.kept += int(rows.sum())
 
     def _compare(self) -> None:
         """Every row against the first one that has its content, all at once."""
         if not self.kept:
             return
-        records, whole, logprobs, tokens = (np.concatenate([part[at] for part in self.parts]) for at in (1, 2, 3, 4))
+        records, whole, logprobs, tokens, shares, steps = (np.concatenate([part[at] for part in self.parts]) for at in (1, 2, 3, 4, 5, 6))
         first = first_equal(whole)
         twice = records[first] != records
+        across = twice & (shares[first] != shares) & (steps[first] == steps)
+        self.shared = bool(twice.any()) and bool((across == twice).all())
         for at in np.flatnonzero(twice)[:5].tolist():
             what = "holds the tokens and log-probs of record {}" if self.samples else "is record {} again"
             self.twice_seen.append((int(records[at]), f"record {records[at]} " + what.format(records[first[at]])))
@@ -107,8 +115,9 @@ class SameContent(Question):
     def answer(self, case: Case) -> Iterator[Finding]:
         """Copies in a minority of the records; log-probs of another sample."""
         self._compare()
-        if self.twice and self.twice.rows <= 0.5 * self.rows:
-            text = f"duplicate samples: {self.twice.rows} of {self.rows} records hold what another one holds: {self.twice_seen[0][1]}"
+        if self.twice and (self.twice.rows <= 0.5 * self.rows or self.shared):
+            how = ", in another slice of the same step" if self.shared else ""
+            text = f"duplicate samples: {self.twice.rows} of {self.rows} records hold what another one holds{how}: {self.twice_seen[0][1]}"
             yield case.finding("GYR337", text, where=self.twice, evidence=self.twice_seen)
         if self.other:
             text = (
@@ -148,6 +157,21 @@ def marks_of(view: View, role: str) -> Sums:
         made = sums(column, view.rows) if column is not None and _numbers(column) else np.zeros(view.rows, np.uint64)
         view.shared[f"marks {role}"] = made
     return made
+
+
+def marks_named(view: View, words: str) -> Sums:
+    """[rows] one number for the scalars under all keys that have one of these `words` (of the field contract) in their name."""
+    known = view.contract.words.get(words, frozenset())
+    total = np.zeros(view.rows, np.uint64)
+    for key, column in view.batch.columns.items():
+        if known.isdisjoint(normal(leaf(key)).split("_")) or len(np.asarray(column.counts)) != view.rows or rank(column) > 0:
+            continue
+        if column.texts is not None:
+            marks = [0 if text is None else hash(text) & _WORD for text in column.texts]
+            total = together((total, np.array(marks, np.uint64))) if len(marks) == view.rows else total
+        elif _numbers(column):
+            total = together((total, sums(column, view.rows)))
+    return total
 
 
 def labels(view: View, role: str) -> Sums:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gyrecheck.model.finding import Finding
-from gyrecheck.verdict.records.contents import KEPT, Sums, first_equal, labels, marks_of, together
+from gyrecheck.verdict.records.contents import KEPT, Sums, first_equal, labels, marks_named, marks_of, together
 from gyrecheck.verdict.records.question import Case, Question
 from gyrecheck.verdict.records.ranges import Ranges
 from gyrecheck.verdict.records.view import Bools, Ints, View, rank
@@ -80,7 +80,7 @@ class Duplicates(Question):
         self.parts.append(
             _Names(
                 record=view.records[take],
-                name=marks[0][take],
+                name=together((marks[0], marks_named(view, "passes")))[take],
                 group=marks[1][take],
                 batch=marks[2][take],
                 content=content[take],
