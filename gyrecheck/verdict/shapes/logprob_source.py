@@ -10,10 +10,12 @@ from gyrecheck.program.program import ACTING, Program, readable
 from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes.ratio_sides import aside
 from gyrecheck.verdict.shapes.steps import BACK, STEP
-from gyrecheck.verdict.shapes.suspect import Suspect, at_call
+from gyrecheck.verdict.shapes.suspect import Suspect, at_bind, at_call
 
 _CLIPS = frozenset({"clamp", "clip", "clamp_", "clip_", "round", "minimum", "maximum"})
 _KEEPS = frozenset({"append", "add", "put", "push", "store", "insert", "put_nowait", "add_transition", "record"})
+
+_AS_ARRAY = (".numpy", ".cpu", ".detach", ".float")
 
 _LOGPROB = frozenset({"log_prob"})
 
@@ -140,20 +142,49 @@ def _changed(program: Program, number: int) -> Iterator[Suspect]:
         flow = reach(fact, [at])
         for index, store in enumerate(fact.calls):
             head, _, last = store.name.rpartition(".")
-            if not head or last not in _KEEPS or store.order < clip.order:
+            if store.order < clip.order or not ((head and last in _KEEPS) or _is_row(program, store, clip.target)):
                 continue
             paths = _paths(fact, index)
             keeps_logp = any(p.split(".")[0] in {x.split(".")[0] for x in flow.paths} for p in paths if p != clip.target)
             whole = action in paths and action != clip.target
             if keeps_logp and clip.target in paths and not whole:
                 yield at_call(
-                    program, number, index, "GYR315", f"`{readable(store)}` stores `{clip.target}` after it was changed, with the log-prob of the "
+                    program, number, index, "GYR315", f"{_said(store)} stores `{clip.target}` after it was changed, with the log-prob of the "
                         "action before: the trainer's ratio is off",
                     evidence=(program.place(number, call.line, "the log-prob is of this action", "because", call.column + 1),
                               program.place(number, clip.line, "the action is changed here", "because", clip.column + 1)),
                     side="sampling", hint="store the action that the log-prob is of, and clip only what the environment is given",
                 )  # fmt: skip
                 return
+        row = _row(fact, clip, {p for p in flow.paths if p != clip.target}, action)
+        if row is not None:
+            yield at_bind(
+                number, row, "GYR315", f"`{row.target}` keeps `{clip.target}` after it was changed, beside the log-prob of the action before: the "
+                    "trainer's ratio is off",
+                evidence=(program.place(number, call.line, "the log-prob is of this action", "because", call.column + 1),
+                          program.place(number, clip.line, "the action is changed here", "because", clip.column + 1)),
+                side="sampling", hint="store the action that the log-prob is of, and clip only what the environment is given",
+            )  # fmt: skip
+            return
+
+
+def _said(store: Call) -> str:
+    return "the row" if store.name in {"{}", "dict"} else f"`{readable(store)}`"
+
+
+def _is_row(program: Program, call: Call, changed: str) -> bool:
+    """A mapping in which the changed value is called the action."""
+    return call.name in {"{}", "dict"} and any(changed in value and program.words.field(key) == "action" for key, value in call.keywords)
+
+
+def _row(fact: Function, clip: Bind, logps: set[str], action: str) -> Bind | None:
+    """The binding that puts the changed action at an index of an array, where another puts the log-prob; none when the draw is kept, too."""
+    rows = [b for b in fact.binds if b.target.endswith("]") and b.order > clip.order and b.form == "="]
+    if not any(isinstance(a, str) and a in logps for b in rows for a in b.value):
+        return None
+    if action != clip.target and any(action in b.value for b in rows):
+        return None
+    return next((b for b in rows if clip.target in b.value), None)
 
 
 def _clips(fact: Function, bind: Bind, action: str) -> bool:
@@ -162,7 +193,10 @@ def _clips(fact: Function, bind: Bind, action: str) -> bool:
             call = fact.calls[atom]
             head, _, last = call.name.rpartition(".")
             given: Atoms = tuple(a for arg in call.args for a in arg)
-            if last in _CLIPS and (head == action or action in given):
+            through = {
+                fact.calls[a].name.rpartition(".")[0] for a in given if isinstance(a, int) and fact.calls[a].name.endswith(_AS_ARRAY)
+            }
+            if last in _CLIPS and (head == action or action in given or action in through):
                 return True
             if (
                 isinstance(call.receiver, tuple)

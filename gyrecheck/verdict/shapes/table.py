@@ -11,6 +11,7 @@ from gyrecheck.verdict.shapes.act_mode import act_mode
 from gyrecheck.verdict.shapes.acting_on_trained import acting_on_trained
 from gyrecheck.verdict.shapes.after_reset import after_reset
 from gyrecheck.verdict.shapes.carried_over import carried_over
+from gyrecheck.verdict.shapes.clipped_return import clipped_return
 from gyrecheck.verdict.shapes.crossing import crossing
 from gyrecheck.verdict.shapes.drawn_once import drawn_once
 from gyrecheck.verdict.shapes.early_stop import early_stop
@@ -96,6 +97,7 @@ SHAPES: tuple[Shape, ...] = (
     version_apart,
     live_buffer,
     logprob_source,
+    clipped_return,
     trained_anchor,
     never_refreshed,
     left_behind,
