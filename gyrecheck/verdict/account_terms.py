@@ -13,8 +13,17 @@ _TOTAL_WORD = re.compile(r"(?i)[\W_]*(total|cum|cumulative|lifetime|overall|sum)
 _MEMBERS = re.compile(r"(?i)samples?|rows?|completions?|responses?|answers?|rollouts?|sequences?|traj")
 
 
+LEAST_TOLD_TWICE = 10
+"""Two smaller counts of drops may end alike by chance."""
+
+
 def once(flows: list[Flow]) -> list[Flow]:
-    """One flow a quantity: where `taken` and `taken_total` are both logged, the running total stands for both."""
+    """One flow a quantity: where `taken` and `taken_total` are both logged, the running total stands for both.
+
+    So it is with drops whose totals are the same to the last one, told at each event and as a running total.
+    """
+    whole = {f.last for f in flows if f.term in SINKS and f.cumulative and f.last >= LEAST_TOLD_TWICE}
+    flows = [f for f in flows if f.term not in SINKS or f.cumulative or f.last not in whole]
     totals = {
         (f.term, f.reason, f.stream, _TOTAL_WORD.sub("", f.name).lower()) for f in flows if _TOTAL_WORD.search(f.name) and f.cumulative
     }

@@ -15,6 +15,11 @@ from gyrecheck.model.events import Unit
 from gyrecheck.model.snapshot import Place, Series
 from gyrecheck.verdict.running_totals import Evidence, anew, decide, growth_of, usual_step
 
+ROUNDS = frozenset(("trainer_version", "policy_version", "published", "update"))
+"""What rises once for each round of training."""
+EACH_ROUND = frozenset(("taken", "sampled"))
+"""What each round of training moves on."""
+
 
 @dataclass(frozen=True, slots=True)
 class Flow:
@@ -109,18 +114,21 @@ class Flow:
 
 def build_flows(series: Iterable[Series], terms: frozenset[str], levels: frozenset[str], restarts: Sequence[int]) -> tuple[Flow, ...]:
     """One flow per key (and per-process key) among `terms`."""
+    series = tuple(series)
     by_key: dict[tuple[str, str, str, str], list[Series]] = {}
     for one in series:
         if one.key.term in terms:
             by_key.setdefault((one.key.name, one.key.term, one.key.reason, one.key.stream), []).append(one)
     groups: dict[tuple[str, int], Evidence] = {}
     growth: dict[int, int] = {}
+    rounds = [one for one in series if one.key.term in ROUNDS and one.falls <= len(restarts)]
     for members in by_key.values():
         if members[0].key.term in levels or members[0].key.cumulative != "detect":
             continue
         for one in members:
             evidence = groups.setdefault((one.path, one.first_place.line), Evidence())
-            verdict = growth[id(one)] = growth_of(one, restarts)
+            turns = _rounds(one, rounds) if one.key.term in EACH_ROUND and one.rises < one.count / 4 else 0
+            verdict = growth[id(one)] = growth_of(one, restarts, turns)
             evidence.grows += verdict > 0
             evidence.falls += verdict < 0
     flows = []
@@ -139,6 +147,13 @@ def build_flows(series: Iterable[Series], terms: frozenset[str], levels: frozens
             cumulative, why = decide(members, groups, [growth[id(one)] for one in members])
         flows.append(_flow(members, cumulative=cumulative, why=why, level=key.term in levels, backs=backs))
     return tuple(flows)
+
+
+def _rounds(one: Series, rounds: Sequence[Series]) -> int:
+    """How often a version or a train step rises that stands on the lines of a counter."""
+    own = set(one.orders)
+    beside = (axis for axis in rounds if axis.path == one.path and len(own.intersection(axis.orders)) >= 0.9 * max(len(own), len(axis)))
+    return max((axis.rises for axis in beside), default=0)
 
 
 def _told_twice(members: list[Series], growth: dict[int, int]) -> Flow | None:

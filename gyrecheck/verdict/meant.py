@@ -6,6 +6,7 @@ where the data's and the trainer's version stand on one line. Everything else st
 
 from __future__ import annotations
 
+import re
 from array import array
 from dataclasses import replace
 from itertools import accumulate, pairwise
@@ -19,6 +20,8 @@ from gyrecheck.verdict.first_mini import cycles
 _CYCLING = frozenset(("step", "minibatch_size", "declared_reuse", "batch_size", "within"))
 """What may be a position within one update: `epoch 0 minibatch 3`."""
 
+_SLOTS = re.compile(r"(?i)(?<![a-z])(slot|seat|permit|lease)s?(?![a-z])")
+
 
 def as_meant(snapshot: Snapshot) -> Snapshot:
     """The snapshot with such keys understood by their behaviour. Pure; the same snapshot comes back when nothing changes."""
@@ -26,7 +29,7 @@ def as_meant(snapshot: Snapshot) -> Snapshot:
     told_once = {(s.path, s.lines[0]) for s in snapshot.series if s.count == 1 and kinds[s.key.term] == "setting"}
     counters = {name for name, kind in kinds.items() if kind == "counter"}
     series = _flat_is_dropped(tuple(_meant(_total_alone(s, snapshot, counters), told_once) for s in snapshot.series))
-    series = counted_is_sampled(series)
+    series = _slots_stand_in(counted_is_sampled(series))
     if not any(s.key.term in {"age", "age_max"} for s in series):
         series += _ages(series, ("sample_version", "loaded"), "age", ("trainer_version", "policy_version"))
     series += _ages(series, ("oldest_version",), "age_max", ("trainer_version",))
@@ -89,6 +92,13 @@ def _meant(series: Series, settings: set[tuple[str, int]]) -> Series:
     if key.term == "capacity" and series.count >= 3 and series.low != series.high:
         return replace(series, key=replace(key, term="left", cumulative="yes"))
     return series
+
+
+def _slots_stand_in(series: tuple[Series, ...]) -> tuple[Series, ...]:
+    """Slots that are held tell what is in flight only where nothing else does."""
+    flying = [one for one in series if one.key.term == "in_flight"]
+    slots = [one for one in flying if _SLOTS.search(one.name)]
+    return tuple(one for one in series if one not in slots) if 0 < len(slots) < len(flying) else series
 
 
 def _flat_is_dropped(series: tuple[Series, ...]) -> tuple[Series, ...]:

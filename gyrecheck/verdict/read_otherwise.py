@@ -13,6 +13,7 @@ from itertools import pairwise
 
 from gyrecheck.model.snapshot import Series, Snapshot
 from gyrecheck.rulebook.log_formats import load_terms
+from gyrecheck.verdict.account_terms import SINKS
 from gyrecheck.verdict.accounts import Account, accounts_of, counted_flows
 from gyrecheck.verdict.balance import Balance, balance
 from gyrecheck.verdict.flows import Flow, build_flows
@@ -30,11 +31,14 @@ def closing_accounts(snapshot: Snapshot, *, left: float | None = None) -> tuple[
     flows = counted_flows(snapshot)
     suggested = accounts_of(flows, snapshot, left)
     share = _closing(suggested, snapshot)
+    if share is None and suggested and suggested[0].sampled is None:
+        return _let_in(suggested, flows, snapshot, left)
     if share is None or share >= HARDLY or len(snapshot.series) > MOST_SERIES:
         return suggested
     for told, others in _readings(snapshot, flows):
         found = accounts_of(others, snapshot, left)
-        if (_closing(found, snapshot) or 0.0) >= CLOSES and _name(found[0].taken) == _name(suggested[0].taken):
+        same = _name(suggested[0].taken) in {_name(found[0].taken), _name(found[0].sampled)} if found else False
+        if (_closing(found, snapshot) or 0.0) >= CLOSES and same:
             return (replace(found[0], notes=(*found[0].notes, told)), *found[1:])
     return _with_sink(suggested, snapshot)
 
@@ -75,6 +79,36 @@ def _readings(snapshot: Snapshot, flows: list[Flow]) -> Iterator[tuple[str, list
             if at.term in STAND_INS:
                 rest = [f for f in some if f not in named and f is not at]
                 yield told or f"`{at.name}` is what was sampled: with it the lines close", [replace(at, term="sampled"), *rest]
+    for told, rest in _handed_on(flows):
+        if _comes_in(rest, flows, snapshot):
+            yield told, rest
+
+
+def _comes_in(rest: list[Flow], flows: list[Flow], snapshot: Snapshot) -> bool:
+    """Whether what was sampled is let in, in flight or turned away on nearly every line: else something is lost before it is let in."""
+    let_in = next(f for f in rest if f.term == "sampled")
+    before = [f for f in flows if f.term in {"sampled", "in_flight"}] + [replace(let_in, term="done")]
+    ways = (before, [*before, *(f for f in flows if f.term in SINKS and f not in rest)])
+    return any((_closing(accounts_of(way, snapshot, None), snapshot) or 0.0) >= CLOSES for way in ways)
+
+
+def _handed_on(flows: list[Flow]) -> Iterator[tuple[str, list[Flow]]]:
+    """With two counters of what was taken, one of them may be the other's source: what it turned away was never in it, or left it later."""
+    for source in (f for f in flows if f.term == "taken" and f.cumulative):
+        rest = [f for f in flows if f is not source and f.term not in {"sampled", "in_flight"}]
+        if any(f.term == "taken" for f in rest):
+            told = f"`{source.name}` is what was let in, and what is taken comes out of it: with it the lines close"
+            yield told, [replace(source, term="sampled"), *rest]
+            yield told, [replace(source, term="sampled"), *(f for f in rest if f.term not in SINKS)]
+
+
+def _let_in(suggested: tuple[Account, ...], flows: list[Flow], snapshot: Snapshot, left: float | None) -> tuple[Account, ...]:
+    """A log that does not count what was sampled: what was let in stands for it where the lines close with it."""
+    for told, others in _handed_on(flows):
+        found = accounts_of(others, snapshot, left)
+        if (_closing(found, snapshot) or 0.0) >= CLOSES:
+            return (replace(found[0], notes=(*found[0].notes, told)), *found[1:])
+    return suggested
 
 
 def _with_sink(accounts: tuple[Account, ...], snapshot: Snapshot) -> tuple[Account, ...]:

@@ -13,6 +13,8 @@ NEAR_ZERO = 0.2
 """A running total that falls below this share of itself began anew; above it, the run went back to a saved state."""
 ROLLED_BACK = 8
 """Rises for each fall, and usual steps that a series spans, from which on a fall that nothing announces is a run that went back."""
+LEAST_ROUNDS, SELDOM = 6, 0.2
+"""Readings, and rises for each round of training, below which a number above 0 is what each round takes, and no total of it."""
 
 
 @dataclass(slots=True)
@@ -24,10 +26,15 @@ class Evidence:
     reasons: list[str] = field(default_factory=list)
 
 
-def growth_of(series: Series, restarts: Sequence[int]) -> int:
-    """1: this can only be a running total; -1: this can only be a count per step; 0: it does not show."""
+def growth_of(series: Series, restarts: Sequence[int], rounds: int = 0) -> int:
+    """1: this can only be a running total; -1: this can only be a count per step; 0: it does not show.
+
+    `rounds` is how often the trainer's version or train step rises on its lines: a total of what is trained rises with most of them.
+    """
     if series.count < 2:
         return 0
+    if series.count >= LEAST_ROUNDS and series.low > 0 and series.rises < SELDOM * rounds and rounds >= 0.5 * (series.count - 1):
+        return -1
     if series.falls > _allowed(series, restarts):
         return -1
     if series.rises == 0:

@@ -79,7 +79,7 @@ def judge_settings(run: View, docket: Docket) -> None:
     agreed: dict[str, float] = {}
     before = len(docket.verdicts)
     for rule in _RULES:
-        small, large = run.setting(rule.small), run.setting(rule.large)
+        small, large = (_total_steps(run) if rule.small == "total_steps" else run.setting(rule.small)), run.setting(rule.large)
         if small is None or large is None or not _comparable(small, large) or small.last <= 0:
             continue
         agreed |= {small.name: small.last, large.name: large.last}
@@ -106,6 +106,12 @@ def judge_settings(run: View, docket: Docket) -> None:
     _queue_deeper_than_age(run, docket)
     _published_rarely(run, docket)
     _before_first_update(run, docket)
+
+
+def _total_steps(run: View) -> Series | None:
+    """The run's planned length; what the run's own steps have passed is another number (`num_iterations` over one batch)."""
+    reached = max((s.high for s in run.series("step", "update", least=3)), default=0.0)
+    return next((s for s in run.snapshot.of("total_steps") if s.low == s.high and s.last >= reached), None)
 
 
 def _comparable(a: Series, b: Series) -> bool:

@@ -152,7 +152,8 @@ def _over_age(run: View, ages: tuple[Series, ...], docket: Docket) -> bool:
         if over and not _only_dropped(run, series, over):
             found.append((series, over, (len(other) > 1 and bool(end) and not meant) or bool(_LYING.search(series.name))))
     most = max((len(over) for _, over, _ in found), default=0)
-    for series, over, open_end in [item for item in found if 2 * len(item[1]) >= most][:1]:  # an average hides most of what is too old
+    often = [item for item in found if 2 * len(item[1]) >= most]  # an average hides most of what is too old
+    for series, over, open_end in sorted(often, key=_told_at_most)[:1]:
         at = over[0]
         restart = next((m for m in reversed(run.restarts) if series.orders[0] < m.order <= series.orders[at]), None)
         because = [Because(series.place(at), f"first of {len(over)} readings over the limit")]
@@ -181,6 +182,11 @@ def _over_age(run: View, ages: tuple[Series, ...], docket: Docket) -> bool:
         )
         return True
     return False
+
+
+def _told_at_most(item: tuple[Series, list[int], bool]) -> bool:
+    """Sorts the oldest age before the average."""
+    return item[0].key.term != "age_max" or item[2]
 
 
 def _end_of(text: str) -> str:

@@ -31,7 +31,7 @@ BROKEN = (
     ("grow", "GYR416", "policy lag", 7.6, 6),
     ("inflight_lost", "GYR507", "unaccounted", 32, 9),
     ("label_ahead", "GYR408", "sample_version", 9, 7),
-    ("lag_resume", "GYR404", "staleness_avg", 7.2, 13),
+    ("lag_resume", "GYR404", "staleness_max", 9, 12),
     ("level_over_limit", "GYR404", "Off-policy level", 7, 10),
     ("lr", "GYR517", "lr", 0, 21),
     ("mini", "GYR514", "train_batch_size", 128, 1),
