@@ -31,6 +31,7 @@ from gyrecheck.verdict.records.placeholders import PlaceholderAction, Placeholde
 from gyrecheck.verdict.records.presence import NotANumber, Presence, TimeTags
 from gyrecheck.verdict.records.question import Case, Question
 from gyrecheck.verdict.records.ratio import Ratio
+from gyrecheck.verdict.records.reset_ticks import ResetTicks
 from gyrecheck.verdict.records.returns import Returns
 from gyrecheck.verdict.records.scales import Scales
 from gyrecheck.verdict.records.shapes import ShapeJump, SwappedAxes
@@ -61,6 +62,7 @@ QUESTIONS: tuple[type[Question], ...] = (
     Episodes,
     Successor,
     StuckObservation,
+    ResetTicks,
     Returns,
     ValueTargets,
     FinalObservation,

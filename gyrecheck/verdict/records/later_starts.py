@@ -13,6 +13,10 @@ from gyrecheck.verdict.records.steps import Steps
 from gyrecheck.verdict.records.view import Floats
 
 KEPT = 200_000
+SEVERAL = 16
+"""Rows from which on they tell how far a step usually leads."""
+LEAP = 4.0
+"""Usual steps that a row must lead away to be a leap."""
 RARE = 0.2
 """Share of rewards of exactly 0 below which one at an episode's first row says that nothing was done there."""
 
@@ -39,8 +43,8 @@ class LaterStarts:
         heads = np.flatnonzero(np.diff(steps.episode, prepend=-1))
         fresh = [at for at in heads.tolist() if int(steps.episode[at]) not in self.begun]
         self.begun.update(int(steps.episode[at]) for at in fresh)
-        if steps.reward is not None and (idle := steps.reward == 0).mean() < RARE:
-            fresh = [at for at in fresh if not idle[at]]  # a tick that only resets begins where the last episode ended
+        resets = only_resets(steps)
+        fresh = [at for at in fresh if not resets[at]]  # a tick that only resets begins where the last episode ended
         closing = np.flatnonzero(ends & ~(after == obs).all(axis=1) & _fraction(after))
         if steps.final_obs is not None:
             closing = closing[~steps.final_obs[closing]]
@@ -68,6 +72,17 @@ class LaterStarts:
         """How many ends have an episode that begins after them."""
         path, number = self.last_start
         return sum(1 for end in self.ends if end[0] != path or end[1] < number)
+
+
+def only_resets(steps: Steps) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """[N] rows that look as if nothing was done: a reward of exactly 0 where zeros are rare, or a leap far beyond the usual step."""
+    out = np.zeros(len(steps), np.bool_)
+    if steps.reward is not None and (idle := steps.reward == 0).mean() < RARE:
+        out |= idle
+    if steps.obs is not None and steps.next_obs is not None and len(steps) >= SEVERAL:
+        leap = np.abs(steps.next_obs.astype(np.float64) - steps.obs).max(axis=1)
+        out |= leap > LEAP * float(np.nanmedian(leap))
+    return out
 
 
 def _fraction(values: Floats) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from gyrecheck.model.finding import Finding, Severity
 from gyrecheck.rulebook.record_limits import load_record_limits
-from gyrecheck.verdict.records.later_starts import LaterStarts
+from gyrecheck.verdict.records.later_starts import LaterStarts, only_resets
 from gyrecheck.verdict.records.question import Case, Question, show
 from gyrecheck.verdict.records.ranges import Ranges
 from gyrecheck.verdict.records.steps import Steps, steps_of
@@ -61,11 +61,11 @@ class Successor(Question):
         self.moves = self.moves or bool((obs[:64] != self.distinct).any()) or bool((obs != self.distinct).any())
         self.rows += len(steps)
         self.labelled |= steps.labelled or view.batch.promised
-        equal = _equal(obs, after)
+        equal = equal_rows(obs, after)
         self.same.add(view.path, np.sort(steps.record[equal]))
         if len(steps) < 2:
             return
-        chained = _equal(after[:-1], obs[1:])
+        chained = equal_rows(after[:-1], obs[1:])
         inside = steps.episode[1:] == steps.episode[:-1]
         ends = steps.ends
         if ends is not None:
@@ -83,7 +83,7 @@ class Successor(Question):
             both: Bools = inside[1:] & inside[:-1] & known[:-1]
             self.two_pairs += int(both.sum())
             if wrong.any():
-                self.two_ahead += int((both & _equal(after[:-2], obs[2:])).sum())
+                self.two_ahead += int((both & equal_rows(after[:-2], obs[2:])).sum())
         self._over_ends(view, steps)
 
     def _over_ends(self, view: View, steps: Steps) -> None:
@@ -102,7 +102,7 @@ class Successor(Question):
         if not len(before):
             return
         last, following = steps.next_obs[before], steps.obs[behind]
-        hit = _equal(last, following) & ~_equal(last, steps.obs[before])
+        hit = equal_rows(last, following) & ~equal_rows(last, steps.obs[before]) & ~only_resets(steps)[behind]
         if steps.final_obs is not None:
             hit &= ~steps.final_obs[before]
         if hit.any():
@@ -183,7 +183,7 @@ class Successor(Question):
         yield case.finding("GYR326", text, where=self.broken, role="next_obs", evidence=self.broken_seen)
 
 
-def _equal(a: Floats, b: Floats) -> Bools:
+def equal_rows(a: Floats, b: Floats) -> Bools:
     """[N] rows that are equal up to rounding: exact ones first, the tolerance only for rows whose first number is near."""
     same = np.asarray(a[:, 0] == b[:, 0])
     if same.all():
