@@ -2,8 +2,10 @@
 
     python bench/hook_share.py [--runs N] [--steps N]
 
-Every function by which the hook is entered (the finder, the installer, what runs before and after a step, a pass, a load, a looked-at sample
-call, a module's call) is timed from outside, nested ones once. What a counted call adds between two looks is its measured cost times its number.
+Every function by which the hook is entered (the finder, the installer, the torch hooks, a looked-at sample call, a module's call) is timed from
+outside, nested ones once; of a wrapped function, what is left when the time of what it wraps is taken off. What the clocks themselves take is
+measured in a run with the same clocks in the same places and nothing hooked, and taken off, too. What a counted call adds between two looks is
+its measured cost times its number.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ COUNTED = 140e-9
 """Seconds that a counted call adds, as `bench/hook.py` prints it."""
 DRIVER = """
 import gc, json, runpy, sys, time
+from types import SimpleNamespace
 begun = time.perf_counter()
 spent, depth, calls = [0.0], [0], {}
 def collecting(phase, info):
@@ -34,27 +37,81 @@ def timed(fn, deeper=()):
         if depth[0]:
             return fn(*args, **named)
         depth[0] = 1
-        at = time.perf_counter()
+        time.perf_counter()  # read once before: that the clock is cold is not the hook's doing
+        before, at = spent[0], time.perf_counter()
         try:
             return fn(*args, **named)
         finally:
-            took = time.perf_counter() - at
-            spent[0] += took
+            spent[0] += time.perf_counter() - at
+            took = spent[0] - before
             calls.setdefault(fn.__qualname__, [0, 0.0])
             calls[fn.__qualname__][0] += 1
             calls[fn.__qualname__][1] += took
             depth[0] = 0
     return run
+inner = []
+def beneath(fn):
+    def run(*args, **named):
+        if not inner:
+            return fn(*args, **named)
+        was, depth[0] = depth[0], 0
+        time.perf_counter()
+        at = time.perf_counter()
+        try:
+            return fn(*args, **named)
+        finally:
+            inner[-1] += time.perf_counter() - at
+            depth[0] = was
+    return run
+def around(fn, name):
+    # a wrapper: its own time is what is left without that of what it wraps
+    def run(*args, **named):
+        if depth[0]:
+            return fn(*args, **named)
+        depth[0] = 1
+        inner.append(0.0)
+        time.perf_counter()
+        before, at = spent[0], time.perf_counter()
+        try:
+            return fn(*args, **named)
+        finally:
+            spent[0] += time.perf_counter() - at
+            took = inner.pop()
+            spent[0] -= took
+            calls.setdefault(name, [0, 0.0])
+            calls[name][0] += 1
+            calls[name][1] += spent[0] - before
+            depth[0] = 0
+    return run
+def nothing(*given):
+    pass
 at = time.perf_counter()
-from gyrecheck.hook import count, environments, install, launch, loads, phases, schedules, updates
-spent[0] += time.perf_counter() - at
+from gyrecheck.hook import count, environments, install, launch
+calls["imports"] = [0, time.perf_counter() - at]
+spent[0] += calls["imports"][1]
+def registering(hooks, holder, last, role, register=install.Hooks._register):
+    real = getattr(holder, last, None)
+    return register(hooks, SimpleNamespace(**{last: lambda hook: real(timed(hook))} if real else {}), last, role)
+def wrapping(hooks, holder, last, role, wrap=install.Hooks._wrap):
+    fn = holder.__dict__.get(last)
+    if not callable(fn):
+        return wrap(hooks, holder, last, role)
+    setattr(holder, last, beneath(fn))
+    done = wrap(hooks, holder, last, role)
+    setattr(holder, last, around(holder.__dict__[last], "wrapped " + role) if done else fn)
+    return done
+def only_clocks(hooks, holder, last, role):
+    fn = holder.__dict__.get(last)
+    if last.startswith("register") and hasattr(holder, last) and "step" in role:
+        getattr(holder, last)(timed(nothing))
+    elif callable(fn):
+        setattr(holder, last, around(beneath(fn), "wrapped " + role))
+    return True
+bare = sys.argv.pop(1) == "bare"
+install.Hooks._register, install.Hooks._wrap = (only_clocks, only_clocks) if bare else (registering, wrapping)
 targets = {
-    updates.Updates: "made loaded counted before_step after_step before_backward cleared module_cleared clipped summary",
-    phases.Phases: "after_update before_backward before_sample before_draw _fire end again",
-    schedules.Schedules: "advanced",
     environments.Environments: "look follow consider wrap",
-    install.Hooks: "after_import end", launch.Finder: "find_spec",
-    count: "stepped", install: "due loaded fingerprint rate_of",
+    install.Hooks: "after_import end", launch.Finder: "find_spec", count: "stepped",
 }
 for holder, names in targets.items():
     for name in names.split():
@@ -66,8 +123,25 @@ try:
 except SystemExit:
     pass
 entries = install.installed("").runtime.entries["S"].values()
+if bare:
+    spent[0] = sum(took for name, (_, took) in calls.items() if name == "nothing" or name.startswith("wrapped "))
 print(json.dumps([spent[0], time.perf_counter() - begun, sum(e.n for e in entries), calls]), file=sys.stderr)
 """
+
+
+def loop(mode: str, steps: int) -> tuple[float, float, int, dict[str, list[float]]]:
+    """One run of the reference loop: seconds of the hook (or of the clocks alone), of the loop, counted calls, and what each entrance took."""
+    from gyrecheck.hook.program import environment_for, write_table
+    from gyrecheck.rulebook.hook_table import compiled
+
+    with tempfile.TemporaryDirectory(prefix="bench-hook-") as name:
+        folder = Path(name)
+        write_table(folder, compiled())
+        env = environment_for(folder, "bench", {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"})
+        given = [mode, "--serial", "--quiet", "--run-dir", str(folder / "run"), "--total-steps", str(steps)]
+        done = subprocess.run([sys.executable, "-c", DRIVER, *given], env=env, check=True, capture_output=True, text=True)
+    hook, whole, counted, calls = json.loads(done.stderr.splitlines()[-1])
+    return hook, whole, counted, calls
 
 
 def main() -> int:
@@ -75,22 +149,15 @@ def main() -> int:
     ask.add_argument("--runs", type=int, default=5, help="runs of the reference loop")
     ask.add_argument("--steps", type=int, default=200_000, help="env steps of each run")
     options = ask.parse_args()
-    from gyrecheck.hook.program import environment_for, write_table
-    from gyrecheck.rulebook.hook_table import compiled
-
     shares = []
     for number in range(options.runs):
-        with tempfile.TemporaryDirectory(prefix="bench-hook-") as name:
-            folder = Path(name)
-            write_table(folder, compiled())
-            env = environment_for(folder, "bench", {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"})
-            given = ["--serial", "--quiet", "--run-dir", str(folder / "run"), "--total-steps", str(options.steps)]
-            done = subprocess.run([sys.executable, "-c", DRIVER, *given], env=env, check=True, capture_output=True, text=True)
-        hook, whole, counted, calls = json.loads(done.stderr.splitlines()[-1])
-        hook += counted * COUNTED
+        clocks, _, _, _ = loop("bare", options.steps)
+        hook, whole, counted, calls = loop("hooked", options.steps)
+        calls["counted calls"] = [counted, counted * COUNTED]
+        hook += counted * COUNTED - clocks
         shares.append(hook / whole)
-        print(f"  run {number + 1}: hook {hook * 1000:.0f} ms of {whole:.2f} s, {shares[-1]:.2%}")
-    for name, (times, took) in sorted(calls.items(), key=lambda item: -item[1][1])[:12]:
+        print(f"  run {number + 1}: hook {hook * 1000:.0f} ms of {whole:.2f} s, {shares[-1]:.2%} (clocks {clocks * 1000:.0f} ms)")
+    for name, (times, took) in sorted(calls.items(), key=lambda item: -item[1][1])[:16]:
         print(f"    {name:32} {times:6} calls {took * 1000:8.1f} ms")
     share = statistics.median(shares)
     print(f"{'ok  ' if share <= 0.01 else 'MISS'} hook's own time / loop's wall time {share:.2%} (at most 1 %)")

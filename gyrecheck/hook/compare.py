@@ -39,16 +39,16 @@ class Comparison:
         for optimizer, state in self.updates.alive():
             held = held_by(optimizer)
             if shared := sum(id(p) in ours for p in held):
-                return {"same": True, "opt": state.number, "of": shared, "differ": 0, "gap": 0.0, **self._left_out(root)}
+                return {"same": True, "opt": state.number, "of": shared, "differ": 0, "gap": 0.0, **self._left_out(root, acting)}
             for mine, theirs in counterpart(acting, held):
                 count, gap = differing(mine, theirs)
                 if best is None or (len(mine) - count, len(mine)) > (len(best[1]) - best[3], len(best[1])):
                     best = (state.number, mine, theirs, count, gap)
         if best is None:  # in no optimizer, and like none that is
-            return {**self._left_out(root), **self._base(root, acting)}
+            return {**self._left_out(root, acting), **self._base(root, acting)}
         number, mine, theirs, count, gap = best
         fields = {"opt": number, "of": len(mine), "differ": count, "gap": float(f"{gap:.4g}"), "trained_fp": fingerprint(theirs)}
-        fields |= self._left_out(root)
+        fields |= self._left_out(root, acting)
         if 0 < count < len(mine):
             apart = [differing([one], [other])[0] > 0 for one, other in zip(mine, theirs, strict=True)]
             names = {id(p): name for name, p in root.named_parameters()}
@@ -93,12 +93,13 @@ class Comparison:
             self.hosts[root] = weakref.ref(best)
         return best
 
-    def _left_out(self, root: Any) -> dict[str, Any]:
+    def _left_out(self, root: Any, acting: Sequence[Any]) -> dict[str, Any]:
         if not self.updates.steps:
             return {}
         held = {id(p) for o, _ in self.updates.alive() for p in held_by(o)}
-        left = [n for n, p in root.named_parameters() if p.requires_grad and p.grad is not None and id(p) not in held]
-        return {"left": left[:4], "left_out": len(left)}
+        left = {id(p) for p in acting if id(p) not in held and p.requires_grad and p.grad is not None}
+        names = [name for name, p in root.named_parameters() if id(p) in left] if left else []
+        return {"left": names[:4], "left_out": len(left)}
 
     def _buffers(self, root: Any, trained: set[int]) -> dict[str, Any]:
         ours = {name: b for name, b in root.named_buffers() if b.is_floating_point()}

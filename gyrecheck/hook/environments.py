@@ -32,8 +32,10 @@ class Environments:
         self.loaded = 0
         self.known: set[str] = set()
         """Names of loaded modules that were looked at."""
-        self.mine: list[str] = []
-        """Those that are the program's own."""
+        self.mine: dict[str, None] = {}
+        """Those that are the program's own, in the order in which they were seen."""
+        self.roots: dict[str, bool] = {}
+        """Of each package, by the first part of its modules' names, whether all of it is foreign."""
         self.classes: set[int] = set()
         self.forbidden: tuple[type, ...] = ()
         self.subclasses = 0
@@ -45,9 +47,9 @@ class Environments:
             self.loaded = len(sys.modules)
             for name in sys.modules.keys() - self.known:
                 self.known.add(name)
-                if name == "__main__" or self._own(sys.modules.get(name)):
-                    self.mine.append(name)
-        for name in self.mine:
+                if name == "__main__" or (not self._is_foreign(name) and self._own(sys.modules.get(name))):
+                    self.mine[name] = None
+        for name in tuple(self.mine):
             space = getattr(sys.modules.get(name), "__dict__", None)
             if space is None or self.sizes.get(name) == len(space):
                 continue
@@ -57,8 +59,7 @@ class Environments:
                     self.consider(value)
         if deep:
             for value in object.__subclasses__():
-                home = sys.modules.get(getattr(value, "__module__", ""))
-                if home is not None and (home.__name__ == "__main__" or self._own(home)):
+                if getattr(value, "__module__", "") in self.mine:
                     self.consider(value)
 
     def consider(self, kind: type) -> None:
@@ -141,6 +142,15 @@ class Environments:
             if code.co_argcount - optional >= _REQUIRED:
                 return True
         return False
+
+    def _is_foreign(self, name: str) -> bool:
+        """Whether a module lies in a package whose own file is an installed one: its thousands of parts need not be asked for theirs."""
+        root = name.partition(".")[0]
+        known = self.roots.get(root)
+        if known is None:
+            package = sys.modules.get(root)
+            known = self.roots[root] = isinstance(getattr(package, "__file__", None), str) and not self._own(package)
+        return known
 
     def _own(self, module: Any) -> bool:
         file = getattr(module, "__file__", None)

@@ -12,6 +12,8 @@ from gyrecheck.model import shard_layout as layout
 
 TYPE_CHECKING = False  # importing `typing` costs more than this package; type checkers know the name
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gyrecheck.hook.shard import Shard
 
     Value = str | int | float | bool | None | list[str] | list[int] | list[list[int]]
@@ -28,6 +30,7 @@ class EventFile:
     def __init__(self, shard: Shard) -> None:
         self._shard = shard
         self._fd = -1
+        self._encode: Callable[[object], str] | None = None
 
     def renew(self) -> None:
         """In a child after fork: the parent's file is let go."""
@@ -45,11 +48,13 @@ class EventFile:
             if not self._shard.recording or cells["events"][0] >= LIMIT:
                 cells["events_lost"][0] += 1
                 return
-            import json  # only programs that have something to tell pay for it
+            if self._encode is None:
+                import json  # only programs that have something to tell pay for it
 
-            line = json.dumps({"k": kind, "at": round(time.time(), 6), **fields}, separators=(",", ":"), default=str).encode()
+                self._encode = json.JSONEncoder(separators=(",", ":"), default=str).encode
+            line = self._encode({"k": kind, "at": round(time.time(), 6), **fields}).encode()
             if len(line) > LINE:
-                line = json.dumps({"k": kind, "at": round(time.time(), 6), "cut": True}).encode()
+                line = self._encode({"k": kind, "at": round(time.time(), 6), "cut": True}).encode()
             if self._fd < 0:
                 path = os.path.join(self._shard.folder, self._shard.name + layout.EVENTS_SUFFIX)
                 self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o644)

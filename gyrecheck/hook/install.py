@@ -10,7 +10,7 @@ from gyrecheck.hook import runtime as runtimes
 from gyrecheck.hook import side
 from gyrecheck.hook.count import like, remember
 from gyrecheck.hook.environments import Environments
-from gyrecheck.hook.loads import due, loaded
+from gyrecheck.hook.loads import due, loaded, loads_of
 from gyrecheck.hook.networks import fingerprint, parameters_of
 from gyrecheck.hook.phases import Phases
 from gyrecheck.hook.rates import rate_of
@@ -81,23 +81,22 @@ class Hooks:
         elif role == "optimizer.step.after":
 
             def after(optimizer: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+                if updates.passed:
+                    updates.passed = False
+                    return
                 del given, named
                 try:
-                    phases = self.phases
                     state = updates.states.get(id(optimizer))
                     if state is None or not state.quick:
                         updates.after_step(optimizer)
-                    elif phases is not None and not updates.turned and phases.since + 1 < phases.usual:
-                        phases.since += 1  # as `after_update` would have it, for much less
-                        return
-                    if phases is not None:
-                        phases.after_update()
+                    if self.phases is not None:
+                        self.phases.after_update()
                 except Exception:
                     pass
 
             register(after)
         elif role == "policy.forward":
-            self.phases = Phases(self.runtime, updates, register, self.libraries)
+            self.phases = updates.phases = Phases(self.runtime, updates, register, self.libraries)
             self.phases.glance = environments.look
             self.phases.moody = tuple(self.table.get("moody", ()))
         elif role == "model.make":
@@ -212,16 +211,18 @@ class Hooks:
 
     def _loading(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         def load_state_dict(self_: Any, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
-            before = ""
+            loads = before = None
             try:
-                if self.phases is not None and due(self.phases, self_):
-                    before = fingerprint(parameters_of(self_))
+                if self.phases is not None:
+                    loads = loads_of(self.phases, self_)
+                    if due(loads):
+                        before = fingerprint(parameters_of(self_))
             except Exception:
                 pass
             result = fn(self_, state_dict, *args, **kwargs)
             try:
-                if self.phases is not None:
-                    loaded(self.phases, self_, before, result, state_dict)
+                if self.phases is not None and loads is not None:
+                    loaded(self.phases, self_, loads, before, result, state_dict)
             except Exception:
                 pass
             return result

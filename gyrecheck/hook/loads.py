@@ -14,21 +14,27 @@ if TYPE_CHECKING:
     from gyrecheck.hook.phases import Phases
 
 
-def due(phases: Phases, module: Any) -> bool:
-    """Whether the next load into `module` is looked at: the first ones all, later ones now and then."""
-    made = phases.loads.get(module, (0, -1))[0] + 1
+def loads_of(phases: Phases, module: Any) -> list[int]:
+    """How often the module was loaded, and the version it had then."""
+    loads = phases.loads.get(module)
+    if loads is None:
+        loads = phases.loads[module] = [0, -1]
+    return loads
+
+
+def due(loads: list[int]) -> bool:
+    """Whether the next load is looked at: the first ones all, later ones now and then."""
+    made = loads[0] + 1
     return made <= ALWAYS or not made % SOMETIMES
 
 
-def loaded(phases: Phases, module: Any, before: str, result: Any, given: Any) -> None:
-    """`load_state_dict` has returned: one event that says which names met, and whether anything changed."""
+def loaded(phases: Phases, module: Any, loads: list[int], before: str | None, result: Any, given: Any) -> None:
+    """`load_state_dict` has returned: one event that says which names met, and whether anything changed since `before`; none without that."""
     runtime, updates = phases.runtime, phases.updates
     runtime.cells["load_calls"][0] += 1
-    look = due(phases, module)
-    loads = phases.loads.setdefault(module, [0, -1])
     loads[0] += 1
     loads[1] = updates.steps
-    if not look:
+    if before is None:
         return
     names = [name for name, _ in module.named_parameters()]
     buffers = {name for name, _ in module.named_buffers()}

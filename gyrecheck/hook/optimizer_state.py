@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 class OptimizerState:
     """One optimizer: what happened to its gradients since its last step."""
 
+    __slots__ = (
+        "backward", "counts", "full", "kind", "looked", "number", "optimizer", "pending", "quick", "rate", "said", "site", "stepped_uncleared",
+        "steps", "unstepped", "used", "window",
+    )  # fmt: skip
+
     def __init__(self, number: int, optimizer: Any) -> None:
         self.number, self.kind = number, type(optimizer).__name__
         self.optimizer: Callable[[], Any] = weakref.ref(optimizer)

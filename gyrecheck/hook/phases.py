@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from gyrecheck.hook.runtime import Runtime
     from gyrecheck.hook.updates import Updates
 
-ALWAYS = 32
-SOMETIMES = 32
+ALWAYS = 16
+SOMETIMES = 16
 WAIT = 16
 """Sampling calls to wait for a forward pass before a phase is given up."""
 GRAPHS = 256

@@ -20,8 +20,8 @@ SAMPLING, TRAINING = "sampling", "training"
 OPEN: ContextVar[str] = ContextVar("gyrecheck_side", default="")
 """The innermost open side of this context: empty, `sampling` or `training`."""
 _OWN = __file__.rpartition("/")[0]
-_FOREIGN: dict[tuple[str, tuple[str, ...]], bool] = {}
-"""Of each file whether it is ours, no file, or a library's: asked of every frame of every update."""
+_FOREIGN: dict[tuple[str, ...], dict[str, bool]] = {}
+"""By parts of paths, of each file whether it is ours, no file, or a library's: asked of every frame of every update."""
 
 
 def find_under(codes: set[int], skip: int = 2) -> FrameType | None:
@@ -68,13 +68,14 @@ def caller(libraries: tuple[str, ...] = (), skip: int = 2) -> str:
 def calling(libraries: tuple[str, ...] = (), skip: int = 2) -> FrameType | None:
     """The frame that `caller` names."""
     frame: FrameType | None = sys._getframe(skip)
-    for _ in range(DEPTH):
+    known = _FOREIGN.setdefault(libraries, {})
+    for _ in _WALK:
         if frame is None:
             break
-        key = (frame.f_code.co_filename, libraries)
-        foreign = _FOREIGN.get(key)
+        file = frame.f_code.co_filename
+        foreign = known.get(file)
         if foreign is None:
-            foreign = _FOREIGN[key] = key[0].startswith((_OWN, "<")) or any(part in key[0] for part in libraries)
+            foreign = known[file] = file.startswith((_OWN, "<")) or any(part in file for part in libraries)
         if not foreign:
             return frame
         frame = frame.f_back

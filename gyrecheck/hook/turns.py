@@ -107,7 +107,11 @@ class Turns:
 
     def stepped(self, turn: Turn, result: Any) -> None:
         """After the step."""
-        turn.ended = isinstance(result, tuple) and any(type(part).__name__ in _FLAGS and bool(part) for part in result[2:4])
+        turn.ended = False
+        if isinstance(result, tuple):
+            for part in result[2:4]:
+                if type(part).__name__ in _FLAGS and part:
+                    turn.ended = True
         turn.last = _reference(result)
 
     def reset(self, env: Any, frame: FrameType, result: Any) -> None:

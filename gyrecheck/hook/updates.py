@@ -23,14 +23,16 @@ if TYPE_CHECKING:
     from contextvars import Token
     from typing import Any
 
+    from gyrecheck.hook.phases import Phases
     from gyrecheck.hook.runtime import Runtime
 
 FIRST = 64
 """Steps of one optimizer whose findings are all said one by one; gradients on a device other than the CPU at every 64th after that: a look waits for it."""
-SETTLED = 32
+SETTLED = 16
 """Steps of one optimizer without a finding after which not all are looked at."""
-CALM = 30
-"""From then on, steps that are only counted between two that are looked at: of code that is cold each time, it counts how much there is."""
+CALM, LATER, CALMER = 30, 256, 62
+"""From then on, steps that are only counted between two that are looked at, and from step `LATER` on: of code that is cold each time, it
+counts how much there is."""
 UNSEEN = (0, 0)
 """Stands for the gradient that a step used which was only counted."""
 
@@ -54,8 +56,9 @@ class Updates:
         self.token: Token[str] | None = None
         self.calm = self.window = 0
         """Further steps that are only counted, and how many windows of such steps there were."""
-        self.turned = False
-        """The newest step that was only counted was the first after a sample call."""
+        self.phases: Phases | None = None
+        self.passed = False
+        """The newest step was only counted, and no round ends with it: nothing is left to do after it."""
         self.left: list[OptimizerState] = []
         """Optimizers whose used gradients may still be there since before steps were only counted."""
         self.cell = runtime.cells["optimizer_steps"]
@@ -69,6 +72,7 @@ class Updates:
 
     def _renew(self) -> None:
         self.calm = self.loose = 0
+        self.passed = False
         self.rates = Rates(self.runtime)
         self.threads = Threads()
         self.steps = self.backwards = self.sampled_backwards = 0
@@ -92,6 +96,7 @@ class Updates:
     def before_step(self, optimizer: Any, given: tuple[object, ...], named: dict[str, object]) -> None:
         """Before `optimizer.step()`: count, and look at the gradients it is about to use."""
         runtime = self.runtime
+        self.passed = False  # the step before may have broken off
         self._flush()
         if not self.calm:
             self.window += 1
@@ -137,7 +142,7 @@ class Updates:
             and self.rates.steady(state.rate)
         ):
             if not self.calm:
-                self.calm = CALM
+                self.calm = CALM if number < LATER else CALMER
                 self.left = [s for s in tuple(self.states.values()) if s is not state and (s.stepped_uncleared or s.pending)]
             state.site = site
         else:
@@ -152,7 +157,7 @@ class Updates:
         if not steps & (steps - 1):
             return False
         self.calm -= 1
-        state.quick = True
+        state.steps, state.quick = steps, True
         if self.token is not None:  # of a step that this one lies in, or that broke off
             self._close()
         entry, runtime = self.entry, self.runtime
@@ -160,24 +165,28 @@ class Updates:
         entry.cell[0] = n
         state.site[0] += 1
         self.cell[0] += 1
+        self.steps += 1
         if side.OPEN.get() == side.TRAINING:
             runtime.cells["nested_updates"][0] += 1
         samples = 0
         for sampler in runtime.active:
             samples += sampler.n
-        self.turned = samples != runtime.seen["hooked"]
-        if self.turned:
+        phases, self.passed = self.phases, False
+        if samples != runtime.seen["hooked"]:
             runtime.turn(entry.role)
+        elif phases is not None and phases.since + 1 < phases.usual:  # as its `after_update` would have it, for much less
+            phases.since += 1
+            self.passed = True
         if not runtime.turns.over:
             runtime.turns.update()
-        self.steps += 1
         if len(self.states) > 1:
             for other in tuple(self.states.values()):
                 other.backward += self.loose
                 other.unstepped = 0
-        state.steps, state.full = steps, 0
-        self.loose = state.backward = state.unstepped = 0
-        state.used, state.stepped_uncleared, state.pending = UNSEEN, False, False
+        if state.full or state.backward or state.used is not UNSEEN:  # nothing of it changes between most steps that are only counted
+            state.full = state.backward = state.unstepped = 0
+            state.used, state.stepped_uncleared, state.pending = UNSEEN, False, False
+        self.loose = 0
         return True
 
     def _flush(self) -> None:
