@@ -29,6 +29,7 @@ from gyrecheck.verdict.shapes.made_up_row import made_up_row
 from gyrecheck.verdict.shapes.missing_field import missing_field
 from gyrecheck.verdict.shapes.never_refreshed import never_refreshed
 from gyrecheck.verdict.shapes.never_stepped import never_stepped
+from gyrecheck.verdict.shapes.off_beat import off_beat
 from gyrecheck.verdict.shapes.optimizer_reach import optimizer_reach
 from gyrecheck.verdict.shapes.overcounted import overcounted
 from gyrecheck.verdict.shapes.papered_over import papered_over
@@ -85,6 +86,7 @@ SHAPES: tuple[Shape, ...] = (
     target_moves,
     schedule,
     overcounted,
+    off_beat,
     shared_model,
     acting_on_trained,
     same_object,

@@ -39,3 +39,25 @@ def told_number(program: Program, number: int, atom: Atom, depth: int = 0) -> in
 
 def _only(program: Program, number: int, atoms: Atoms, depth: int) -> int | None:
     return told_number(program, number, atoms[0], depth + 1) if len(atoms) == 1 else None
+
+
+def told_once(program: Program, number: int, atom: Atom) -> int | None:
+    """The number that the file gives to a setting of this name, in a class body, a mapping or an option; None for several."""
+    if isinstance(atom, int) or atom.startswith(("=", "<")):
+        return None
+    last = atom.rpartition(".")[2]
+    if last == atom and atom.islower() and atom in program.tree.names(number).bound:
+        return None
+    found: set[str] = set()
+    for fn in program.tree.functions_of(program.tree.functions[number].module):
+        if fn.fact.name.startswith("<class ") or last.isupper():
+            found |= {str(v) for b in fn.fact.binds if b.target == last and b.form == "=" for v in b.value[:1]}
+        for call in fn.fact.calls:
+            option = str(call.args[0][0]).strip("='").lstrip("-").replace("-", "_") if call.args and call.args[0] else ""
+            pairs = dict(call.keywords)
+            if call.name.endswith("add_argument") and option == last and "default" in pairs:
+                found |= {str(v) for v in pairs["default"][:1]}
+            elif call.name in {"{}", "dict"} and last in pairs:
+                found |= {str(v) for v in pairs[last][:1]}
+    told = next(iter(found), "")
+    return int(told[1:]) if len(found) == 1 and told.startswith("=") and told[1:].isdigit() else None
