@@ -13,6 +13,7 @@ from gyrecheck.rulebook.thresholds import load_thresholds
 from gyrecheck.stream.open_log import find_logs
 from gyrecheck.verdict.compare import Pair, judge_pair, pair
 from gyrecheck.verdict.compare_cadence import judge_cadences
+from gyrecheck.verdict.compare_syncs import judge_sync_effect
 from gyrecheck.verdict.ruling import Docket, Rules, count
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def compare_report(request: Request, codes: dict[str, Code], sides: list[tuple[J
     docket = Docket(Rules(codes, load_thresholds(), request.topology, request.chosen))
     judge_cadences(sides[0][0].run, sides[1][0].run, found.cadence, names, docket)
     judge_pair(found, docket)
+    judge_sync_effect(sides[0][0].run, sides[1][0].run, found, docket)
     verdicts = with_texts(tuple(docket.verdicts), find_logs(request.paths))
     own = [
         _of_run(v, name)

@@ -195,8 +195,10 @@ class Aliases:
         """The term of the first family that holds all the words (and needs the word `first`); empty for none."""
         said = frozenset(words)
         for one, need, allowed in self._families:
-            if (one.noun and not has_noun) or (one.config and not config) or (first and not any(first in part for part in need)):
+            if (one.noun and not has_noun) or (one.config and not config):
                 continue
+            if first and self._kinds[one.term] != "gauge" and not any(first in part for part in need):
+                continue  # somebody's wish or memory of a count; `old_logp_diff` measures something
             if all(part & said for part in need) and said <= allowed.union(*need):
                 return one.term
         return ""

@@ -1,5 +1,7 @@
 """The keys behind the names of one format's lines: the user's mapping first, then the format's own keys, then the alias table.
 
+On lines of a described format that table is asked only for what the format has no key for and what counts nothing: gaps, ages, norms.
+
 The same name gives the same `Key` object every time, and what was asked once costs one look-up.
 """
 
@@ -17,6 +19,8 @@ from gyrecheck.stream.cells import folded
 NO_LINE = LineRule("")
 PLANS = 20000
 """How many answers are remembered before all are forgotten: a log that names its lines by number must not fill the memory."""
+MEASURED = frozenset(("logp_gap", "mismatch_kl", "ratio", "age", "age_max", "entropy", "grad_norm", "clip_fraction", "weight_print"))
+"""What a name's words tell on the lines of a described format, too."""
 
 
 class FormatKeys:
@@ -84,8 +88,17 @@ class FormatKeys:
         if rule is None:
             rule = next((r for pattern, r in self._wild if pattern.match(name)), None)
         if rule is None:
-            return []
+            measured = self._measured(name) if line.pairs or line is NO_LINE else None
+            return [] if measured is None else [(measured, value)]
         return [(key, value * rule.factor) for key in self._from_rule(name, rule, line)]
+
+    def _measured(self, name: str) -> Key | None:
+        """A number that the format does not name, of a term that no key of the format gives, where it only measures and counts nothing."""
+        form = self._form
+        key = self._aliases.understand(name) if form is not None else None
+        if form is None or key is None or key.term in form.gives or key.term in {rule.term for rule in form.keys.values()}:
+            return None
+        return self._own(key) if key.term in MEASURED and key.term not in self._mapped_terms else None
 
     def _from_rule(self, name: str, rule: KeyRule, line: LineRule) -> list[Key]:
         terms, form = self._terms.terms, self._form

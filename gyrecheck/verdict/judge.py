@@ -16,6 +16,7 @@ from gyrecheck.verdict.cadence import judge_cadence
 from gyrecheck.verdict.conservation import judge_conservation
 from gyrecheck.verdict.consumption import judge_consumption
 from gyrecheck.verdict.coupling import judge_coupling
+from gyrecheck.verdict.deliveries import judge_deliveries
 from gyrecheck.verdict.diagnosis import judge_diagnosis
 from gyrecheck.verdict.early_stops import judge_early_stops
 from gyrecheck.verdict.finite import judge_finite
@@ -86,6 +87,7 @@ def judge(
     judge_coupling(run, docket)
     judge_ratio(run, docket)
     judge_gap(run, docket)
+    judge_deliveries(run, docket)
     judge_first_mini(run, docket)
     judge_signal(run, docket)
     judge_unmoved(run, docket)

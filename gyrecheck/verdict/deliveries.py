@@ -1,0 +1,99 @@
+"""Weights that are sent and change nothing: the same to the last digit at every sync, or a gap that no new version makes smaller.
+
+Versions and ages say that the sampler follows; a norm of what is sent and the distance between both sides say whether it does.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+from gyrecheck.model.finding import Severity, State
+from gyrecheck.model.snapshot import Series
+from gyrecheck.verdict.ruling import Because, Docket, count
+from gyrecheck.verdict.view import View, quarters
+
+CODE = "GYR420"
+HINT = (
+    "compare a checksum of the acting weights before and after a sync with the trainer's; adapters and buffers belong into the parcel too"
+)
+LEAST_SENT, LEAST_DIGITS = 6, 7
+"""Syncs, and figures of the number printed, from which on a norm that never moves is no rounding."""
+LEAST_LOADS, APART = 4, 2.0
+"""New versions, and readings from one to the next, from which on the gap's course says whether they arrive."""
+FALLS = 0.8
+"""A gap that is below this part of what it was before a load has fallen."""
+
+
+def judge_deliveries(run: View, docket: Docket) -> None:
+    """Enter the verdicts on what a sync really changes."""
+    _same_parcel(run, docket)
+    _never_nearer(run, docket)
+
+
+def _same_parcel(run: View, docket: Docket) -> None:
+    prints = run.series("weight_print", least=LEAST_SENT)
+    if not prints or any(s.low != s.high for s in prints) or not _learns(run):
+        return
+    series = prints[0]
+    if len(repr(abs(series.last)).replace(".", "").lstrip("0")) < LEAST_DIGITS:
+        return
+    apart = any(v.code == "GYR417" and v.state is State.BROKEN for v in docket.verdicts)
+    docket.add(
+        CODE,
+        State.BROKEN,
+        f"`{series.name}` is {series.last!r} in all {series.count} readings, to the last digit, while the trainer makes steps: what is sent is "
+        "not what is trained",
+        quantity=series.name,
+        value=series.last,
+        first=series.first_place,
+        because=[Because(series.last_place, "still the same")],
+        hint=HINT,
+        at_most=None if apart else Severity.WARNING,
+    )
+
+
+def _learns(run: View) -> bool:
+    """Whether steps are made that change weights."""
+    rates = run.series("lr")
+    return any(s.low > 0 for s in run.series("grad_norm", least=LEAST_SENT)) and (not rates or any(s.high > 0 for s in rates))
+
+
+def _never_nearer(run: View, docket: Docket) -> None:
+    for series in run.series("logp_gap", "mismatch_kl", least=4 * LEAST_LOADS):
+        loads = load_orders(run, series)
+        if len(loads) < LEAST_LOADS or len(series) < APART * len(loads) or not climbs(series, docket.rules.thresholds.gap_climb):
+            continue
+        far = [abs(v) for v in series.values]
+        at = [bisect_left(series.orders, order) for order in loads]
+        pairs = [(far[i - 1], far[i]) for i in at if 0 < i < len(far)]
+        if len(pairs) < LEAST_LOADS or any(after < FALLS * before for before, after in pairs):
+            continue
+        docket.add(
+            CODE,
+            State.BROKEN,
+            f"`{series.name}` falls after none of {len(pairs)} new versions of the sampler and climbs to {count(series.last)}: it is the distance "
+            "from the weights of the start, whatever version is written beside the data",
+            quantity=series.name,
+            value=series.last,
+            first=series.place(at[0]),
+            because=[Because(series.place(at[0]), "first new version"), Because(series.last_place, "last reading")],
+            hint=HINT,
+            at_most=Severity.WARNING,
+        )
+        return
+
+
+def load_orders(run: View, beside: Series) -> list[int]:
+    """Orders at which the sampler has a new version, as far as `beside` tells what follows."""
+    told = next((s for s in run.series("loaded", "sample_version", least=LEAST_LOADS) if s.rises >= LEAST_LOADS and not s.falls), None)
+    if told is None:
+        return []
+    rises = [o for o, a, b in zip(told.orders[1:], told.values, told.values[1:], strict=False) if b > a]
+    return [order for order in rises if beside.orders[0] < order <= beside.orders[-1]]
+
+
+def climbs(series: Series, factor: float) -> bool:
+    """Whether a distance grows from quarter to quarter, to many times what it was."""
+    parts = quarters([abs(v) for v in series.values])
+    start = sum(abs(v) for v in series.values[:3]) / 3
+    return parts[0] < parts[1] < parts[2] < parts[3] and 0 < factor * start <= parts[3]
