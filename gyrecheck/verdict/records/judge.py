@@ -24,6 +24,7 @@ from gyrecheck.verdict.records.groups import Groups
 from gyrecheck.verdict.records.kinds import KindDrift
 from gyrecheck.verdict.records.lengths import Lengths
 from gyrecheck.verdict.records.logprobs import LogProbs
+from gyrecheck.verdict.records.masked_returns import MaskedReturns
 from gyrecheck.verdict.records.masks import Masks
 from gyrecheck.verdict.records.meant import roles_meant
 from gyrecheck.verdict.records.mixed_versions import MixedVersions
@@ -38,6 +39,7 @@ from gyrecheck.verdict.records.shapes import ShapeJump, SwappedAxes
 from gyrecheck.verdict.records.steps import StepReader
 from gyrecheck.verdict.records.stuck_observation import StuckObservation
 from gyrecheck.verdict.records.successors import Successor
+from gyrecheck.verdict.records.summed_rows import SummedRows
 from gyrecheck.verdict.records.told_values import Discounts, EpisodeReturn, RatioTold, RewardPlace
 from gyrecheck.verdict.records.trained_tokens import TrainedTokens
 from gyrecheck.verdict.records.value_targets import ValueTargets
@@ -64,6 +66,8 @@ QUESTIONS: tuple[type[Question], ...] = (
     StuckObservation,
     ResetTicks,
     Returns,
+    MaskedReturns,
+    SummedRows,
     ValueTargets,
     FinalObservation,
     Masks,
