@@ -19,6 +19,8 @@ _MODES = frozenset({"training", "is_training", "train_mode", "training_mode"})
 _PRELUDE = frozenset({"train", "eval", "zero_grad", "time", "perf_counter", "monotonic", "print", "info", "len", "next", "iter", "to"})
 """What a round may do before it samples: nothing that could belong to a loss."""
 _TAKES = ("buffer.take", "carrier.read")
+_DRAWS = frozenset({"sample", "draw", "sample_batch", "sample_transitions", "sample_minibatch"})
+_STORES = ("buffer", "replay", "memory")
 _CODE = {"loss.backward": "GYR101", "optimizer.step": "GYR102", "update.run": "GYR102"}
 
 
@@ -72,8 +74,14 @@ def _acts_itself(program: Program, number: int) -> Iterator[Suspect]:
 
 
 def _off_policy(program: Program, number: int) -> bool:
-    """The learning part draws its batch from a store or an iterator over one."""
-    return bool(program.has(number, *_TAKES, full=True)) or any(c.name == "next" for c in program.functions[number].fact.calls)
+    """The learning part draws its batch from a store, whoever's class it is, or from an iterator over one."""
+    if program.has(number, *_TAKES, full=True):
+        return True
+    return any(c.name == "next" or _draws(*c.name.lower().rpartition(".")[::2]) for c in program.functions[number].fact.calls)
+
+
+def _draws(owner: str, method: str) -> bool:
+    return method in _DRAWS and any(word in owner.rpartition(".")[2] for word in _STORES)
 
 
 def _learning_below(program: Program, number: int, act: int) -> Iterator[Suspect]:
@@ -169,6 +177,8 @@ def _acting_below(program: Program, number: int) -> Iterator[Suspect]:
             program.region(hop.function) & {"simulation", "evaluation", "loss", "dataset"} for hop in hops
         ):  # pure sides speak for themselves
             continue
+        if _to_show(program, number, hops[0].call):
+            continue
         last = hops[-1]
         call, crossed = program.call(last.function, last.call), program.call(number, hops[0].call)
         yield at_call(
@@ -179,6 +189,16 @@ def _acting_below(program: Program, number: int) -> Iterator[Suspect]:
             side="training", confidence=effect.confidence,
             pure="update" in program.region(number),
         )  # fmt: skip
+
+
+def _to_show(program: Program, number: int, at: int) -> bool:
+    """The call stands behind a condition that speaks of logs, videos or pictures: what it samples is looked at and trains nothing."""
+    blocks = program.tree.functions[number].fact.blocks
+    for block in (blocks[b] for b in program.blocks_up(number, program.call(number, at).block) if blocks[b].kind == "then"):
+        words = {word for a in block.detail if isinstance(a, str) for word in a.rpartition(".")[2].lower().split("_")}
+        if words & program.words["by_the_way"] and program.call(number, at).result == -1:
+            return True
+    return False
 
 
 def _is_environment(program: Program, number: int) -> bool:

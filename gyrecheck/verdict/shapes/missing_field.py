@@ -12,7 +12,7 @@ from gyrecheck.model.facts import Atoms, Bind
 from gyrecheck.model.finding import Severity
 from gyrecheck.program.program import LEARNING, Program, readable
 from gyrecheck.program.topology import Layout
-from gyrecheck.verdict.shapes.suspect import Suspect, at_bind, at_call
+from gyrecheck.verdict.shapes.suspect import Suspect, at_bind, at_call, is_evaluation
 
 _RESTORING = frozenset(
     {"from_json", "from_dict", "from_state", "load_state", "load_state_dict", "__setstate__", "deserialize", "from_metadata", "from_config"}
@@ -43,7 +43,7 @@ _READS = frozenset({"get", "setdefault", "pop", "getattr"})
 def missing_field(program: Program, _layout: Layout) -> Iterator[Suspect]:
     """Every place where a field that is not there gets a value."""
     for number in program.calling(_READS):
-        if "evaluation" not in program.region(number):
+        if "evaluation" not in program.region(number) and not is_evaluation(program.path(number)):
             yield from _gets(program, number)
     for fn in program.functions:
         if fn.fact.binds and "evaluation" not in program.region(fn.number):

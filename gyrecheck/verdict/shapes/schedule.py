@@ -254,7 +254,7 @@ def _rhythm(program: Program, event: Event, found: list[Event]) -> Iterator[Susp
         if program.loop_of(n, program.call(n, at).block) == loop[1]
     ]
     call = program.call(*event.place)
-    if acting:
+    if acting and not _counted_by(program, event, loop):
         place = program.call(*acting[0])
         yield at_call(
             program, *event.place, "GYR205", f"`{readable(call)}` advances with every `{readable(place)}`, not with the train steps",
@@ -262,6 +262,8 @@ def _rhythm(program: Program, event: Event, found: list[Event]) -> Iterator[Susp
                       *(steps.evidence(program, e, "the optimizer steps only on some passes") for e in taken[:1])),
             side="training", hint="step the schedule where the optimizer steps",
         )  # fmt: skip
+        return
+    if acting:
         return
     if not taken:
         yield from _between_steps(program, event, found, around)
@@ -275,6 +277,12 @@ def _rhythm(program: Program, event: Event, found: list[Event]) -> Iterator[Susp
             steps.evidence(program, step, "the step")),
             side="training", hint="step the schedule on the same branch as the optimizer",
         )  # fmt: skip
+
+
+def _counted_by(program: Program, event: Event, loop: tuple[int, int]) -> bool:
+    """The schedule's length is told, and is the very bound of the loop that it advances in: a rate by environment steps, on purpose."""
+    told = horizon(program, event.way[0][0], event.who)
+    return told is not None and bool(told[0]) and told[0] <= _count(program, event, loop)
 
 
 def _between_steps(program: Program, event: Event, found: list[Event], around: list[tuple[int, int]]) -> Iterator[Suspect]:

@@ -42,6 +42,12 @@ def is_test(path: str) -> bool:
     return name.startswith(("test_", "conftest")) or name.endswith("_test.py") or any(f in {"test", "tests", "testing"} for f in folders)
 
 
+def is_evaluation(path: str) -> bool:
+    """Whether a file or folder is named after measuring: what it reads back is counted and shown, and trains nothing."""
+    words = {word for part in path.replace("\\", "/").lower().removesuffix(".py").split("/") for word in part.replace("-", "_").split("_")}
+    return bool(words & {"eval", "evals", "evaluation", "evaluate", "benchmark", "benchmarks"})
+
+
 def at_call(program: Program, number: int, at: int, code: str, message: str, **more: object) -> Suspect:
     """A suspect at one call."""
     call: Call = program.call(number, at)

@@ -140,3 +140,88 @@ def test_a_handler_that_ends_the_run_swallows_nothing(tmp_path, then, count):
         f"        except Exception:\n            {then}\n"
     )
     assert told(tmp_path, "GYR311") == count
+
+
+DRAWS = """
+import random
+import torch
+
+class ReplayBuffer:
+    def __init__(self):
+        self.rows = []
+
+    def insert(self, *row):
+        self.rows.append(row)
+
+    def sample(self, count):
+        return random.choices(self.rows, k=count)
+
+class Trainer:
+    def __init__(self, net):
+        self.net, self.opt = net, torch.optim.Adam(net.parameters())
+
+    def train_on(self, rows):
+        loss = self.net.loss(rows)
+        self.opt.zero_grad()
+        loss.backward()
+        self.opt.step()
+
+class Runner:
+    def __init__(self, env, net):
+        self.env, self.net, self.buffer, self.trainer, self.seen = env, net, ReplayBuffer(), Trainer(net), 0
+
+    def batch_train(self):
+        self.trainer.train_on({rows})
+
+    def collect_rollout(self, obs):
+        for _ in range(200):
+            nxt, reward, terminated, truncated, _ = self.env.step(self.net.act(obs))
+            self.buffer.insert(obs, reward, nxt, terminated)
+            obs, self.seen = nxt, self.seen + 1
+            if self.seen % 50 == 0:
+                self.batch_train()
+"""
+
+
+@pytest.mark.parametrize(("rows", "count"), [("self.buffer.sample(64)", 0), ("self.buffer.rows[-50:]", 1)])
+def test_a_memory_of_the_projects_own(tmp_path, rows, count):
+    """Learning between environment steps is off-policy code when its rows are drawn from a memory, of whatever class; else a crossing."""
+    (tmp_path / "runner.py").write_text(DRAWS.replace("{rows}", rows))
+    assert told(tmp_path, "GYR101", ("error",)) == count
+
+
+@pytest.mark.parametrize(("length", "count"), [("total", 0), ("total // 2048", 1)])
+def test_a_schedule_as_long_as_the_loop_it_advances_in(tmp_path, length, count):
+    """Advanced with every environment step and as long as there are steps: a rate by steps. Counted in updates it ends too early."""
+    (tmp_path / "fit.py").write_text(
+        "import torch\nfrom torch.optim.lr_scheduler import CosineAnnealingLR\n\ndef fit(env, net, memory, total):\n"
+        f"    opt = torch.optim.Adam(net.parameters())\n    schedule = CosineAnnealingLR(opt, T_max={length})\n    done, obs = 0, env.reset()[0]\n"
+        "    while done < total:\n        obs, reward, terminated, truncated, _ = env.step(net.act(obs))\n        memory.add(obs, reward)\n"
+        "        if done > 1000:\n            loss = net.loss(memory.sample(64))\n            opt.zero_grad()\n            loss.backward()\n"
+        "            opt.step()\n        done += 1\n        schedule.step()\n"
+    )
+    assert told(tmp_path, "GYR205") == count
+
+
+@pytest.mark.parametrize(("flag", "count"), [("self.log_video_flag", 0), ("self.refill", 1)])
+def test_samples_for_a_video(tmp_path, flag, count):
+    """A trainer that generates behind a condition on its log or video shows what the model can do; behind another one it crosses."""
+    (tmp_path / "cloning.py").write_text(
+        "import torch\n\nclass CloneTrainer:\n    def __init__(self, model, opt):\n        self.model, self.opt = model, opt\n\n"
+        "    def sample(self, batch):\n        self.model.generate(batch['input_ids'], max_new_tokens=64, do_sample=True)\n\n"
+        "    def forward(self, batches):\n        for at, batch in enumerate(batches):\n            loss = self.model(batch).loss\n"
+        "            self.opt.zero_grad()\n            loss.backward()\n            self.opt.step()\n"
+        f"            if {flag} and at % 100 == 0:\n                self.sample(batch)\n\n    def again(self, batches):\n        self.forward(batches)\n"
+    )
+    assert told(tmp_path, "GYR204") == count
+
+
+@pytest.mark.parametrize(("folder", "count"), [("math_eval", 0), ("math_train", 1)])
+def test_scores_read_back_by_an_evaluation(tmp_path, folder, count):
+    """A folder named after evaluation counts what it reads back; elsewhere an absent score must not become a value."""
+    (tmp_path / folder).mkdir()
+    (tmp_path / folder / "collect.py").write_text(
+        "import json\n\ndef tally(lines):\n    rows = []\n    for line in lines:\n        record = json.loads(line)\n"
+        "        rows.append({'reward': record.get('score', 0.0), 'tokens': record['tokens']})\n    return rows\n"
+    )
+    assert told(tmp_path, "GYR312") == count
