@@ -56,3 +56,30 @@ def test_rewards_of_tokens_are_no_members(tmp_path):
             {"prompt_uid": f"p{number}", "response_ids": [chance.randrange(900) for _ in rewards], "rewards": rewards, "advantages": gains}
         )
     assert _found(tmp_path, records, "GYR339") == []
+
+
+def _answers(ids: str, gains: str, declared: bool, key: str = "uid") -> list[dict[str, object]]:
+    """24 answers to 6 prompts: named by row or by prompt, advantages raw, 0, or centred on the prompt's four."""
+    chance, records = random.Random(7), []
+    for prompt in range(6):
+        rewards = [float(chance.random() < 0.5) for _ in range(3)] + [round(chance.random(), 3)]
+        for number, reward in enumerate(rewards):
+            name = f"p{prompt}" if ids == "prompt" else f"{prompt}-{number}"
+            gain = {"raw": reward, "none": 0.0, "own": round(reward - sum(rewards) / 4, 4)}[gains]
+            row = {key: name, "policy_version": 3, "prompt_ids": [prompt, 4, 9], "response_ids": [chance.randrange(99) for _ in range(5)]}
+            records.append(row | {"reward": reward, "advantage": gain} | ({"rollout_n": 4} if declared else {}))
+    return records
+
+
+@pytest.mark.parametrize(("key", "declared"), [("uid", True), ("prompt_uid", True), ("group_id", False)])
+@pytest.mark.parametrize("gains", ["raw", "none"])
+def test_an_id_for_each_answer_makes_groups_of_one(tmp_path, key, declared, gains):
+    """Four answers to a prompt have four names, and the advantages of groups of one."""
+    assert any("groups of one" in text for text in _found(tmp_path, _answers("row", gains, declared, key), "GYR338"))
+
+
+@pytest.mark.parametrize("declared", [True, False])
+@pytest.mark.parametrize(("ids", "gains"), [("prompt", "own"), ("row", "own")])
+def test_names_of_answers_are_no_groups(tmp_path, declared, ids, gains):
+    """Advantages that are centred on the prompt's answers show that the names are those of the answers."""
+    assert _found(tmp_path, _answers(ids, gains, declared), "GYR338") == []

@@ -23,8 +23,9 @@ from gyrecheck.verdict.records.ranges import Ranges
 from gyrecheck.verdict.records.view import Bools, Floats, Ints, View
 
 MAX_ROWS = 2_000_000
-Part = tuple[Ints, Floats, Floats, Floats, Ints, Ints, Sums, Bools, Bools, Sums]
-"""Of the rows of one batch: group, reward, advantage, size, record, file, marks of the tokens, uncounted, said to be filler, training batch."""
+Part = tuple[Ints, Floats, Floats, Floats, Ints, Ints, Sums, Bools, Bools, Sums, Sums]
+"""Of the rows of one batch: group, reward, advantage, size, record, file, marks of the tokens, uncounted, said to be filler, training batch,
+prompt."""
 
 
 class Groups(Question):
@@ -63,23 +64,13 @@ class Groups(Question):
         file = np.full(view.rows, self.paths.index(view.path), np.int64)
         filler = view.flag("filler")
         said = filler & view.idle() if filler is not None else np.zeros(view.rows, np.bool_)
-        batch = labels_of(view, "batch_id")
-        part: Part = (
-            codes,
-            reward_of(view),
-            advantage_of(view),
-            sizes,
-            view.records,
-            file,
-            marks_of(view, "tokens"),
-            view.idle(),
-            said,
-            batch,
-        )
+        kept = (view.records, file, marks_of(view, "tokens"), view.idle(), said, labels_of(view, "batch_id"), _prompts(view))
+        part: Part = (codes, reward_of(view), advantage_of(view), sizes, *kept)
         if inside is not None:
             row, reward, advantage = inside
             none = np.zeros(len(row), np.uint64)
-            part = (codes[row], reward, advantage, sizes[row], view.records[row], file[row], none, view.idle()[row], said[row], batch[row])
+            rest = (view.idle()[row], said[row], kept[5][row], kept[6][row])
+            part = (codes[row], reward, advantage, sizes[row], view.records[row], file[row], none, *rest)
         self.parts.append(part)
         self.rows += len(part[0])
 
@@ -87,8 +78,8 @@ class Groups(Question):
         """Incomplete groups, groups of one, advantages of other groups, no spread."""
         if not self.parts or self.per_step:
             return
-        codes, reward, advantage, size, records, files, marks, idle, said, batch = (
-            np.concatenate([p[i] for p in self.parts]) for i in range(10)
+        codes, reward, advantage, size, records, files, marks, idle, said, batch, prompt = (
+            np.concatenate([p[i] for p in self.parts]) for i in range(11)
         )
         order = np.argsort(codes, kind="stable")
         order = order[~(said | _copies(codes, marks, idle))[order]]
@@ -102,6 +93,14 @@ class Groups(Question):
         names = [self.names[code] for code in codes[order[starts]].tolist()]
         table = GroupTable(names, members, records, files, self.paths, batch)
         yield from self._sizes(case, table, counts, declared, usual)
+        if len(members) == len(order) and not np.isfinite(declared).any() and _named_apart(reward[order], advantage[order], prompt[order]):
+            where = table.where(np.ones(len(members), np.bool_))
+            sizes = Counter(Counter(prompt[order].tolist()).values()).most_common(1)[0][0]
+            text = (
+                f"groups of one: `{case.roles.key('group_id')}` is another at each of the {len(members)} records although {sizes} of them at a time "
+                "answer one prompt, and the advantages are those of groups of one"
+            )
+            yield case.finding("GYR338", text, where=where, role="group_id", severity=Severity.WARNING)
         if np.isfinite(reward).any():
             yield from self._signal(case, table, reward)
         if np.isfinite(advantage).any() and np.isfinite(reward).any():
@@ -180,6 +179,20 @@ class Groups(Question):
                 role="reward",
                 severity=Severity.NOTE,
             )
+
+
+def _prompts(view: View) -> Sums:
+    """[rows] one mark for each row's prompt, text or tokens; 0 where it has none."""
+    column = view.column("prompt_tokens")
+    return labels_of(view, "prompt_tokens") if column is not None and column.texts is not None else marks_of(view, "prompt_tokens")
+
+
+def _named_apart(reward: Floats, advantage: Floats, prompt: Sums) -> bool:
+    """Whether rows fall into groups by their prompts, while each has the advantage of a group of one: its reward, or 0."""
+    sizes = list(Counter(prompt.tolist()).values())
+    if len(sizes) < 2 or min(sizes) < 2 or not (np.isfinite(reward).all() and np.isfinite(advantage).all()):
+        return False
+    return bool(np.ptp(reward) > 0 and ((advantage == reward).all() or not advantage.any()))
 
 
 def _copies(codes: Ints, marks: Sums, idle: Bools) -> Bools:

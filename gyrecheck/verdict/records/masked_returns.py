@@ -91,7 +91,8 @@ class MaskedReturns(Question):
         cut = over & ~carried & ((np.abs(gain - reward) <= ROUNDED) | (np.abs(gain - reward - between) <= ROUNDED))
         if cut.sum() < LEAST or cut.sum() < USUAL * over.sum() or np.median(np.abs(reward[cut])) > SMALL * np.abs(following).max():
             return  # where outcomes stand before the spans, each part is an answer of its own
-        where, seen, begin = Ranges(), [], 0
+        where, begin = Ranges(), 0
+        seen: list[tuple[int, str]] = []
         for path, records, _ in self.parts:
             own = cut[begin : begin + len(records)]
             where.add(path, np.unique(records[own]))

@@ -66,8 +66,30 @@ def _moved(roles: RoleMap, batch: RecordBatch, fixed: set[str]) -> Iterator[tupl
             yield value, "policy_version"
     sample = roles.key("sample_id")
     loose = sample and sample not in fixed and not roles.key("group_id") and roles.key("reward")
-    if loose and _shared(batch.columns.get(sample)) and not _counts_within(batch.columns.get(sample), batch.columns.get(roles.key("step"))):
+    if (
+        loose and _shared(batch.columns.get(sample)) and not _counts_within(batch.columns.get(sample), batch.columns.get(roles.key("step")))
+    ) or (sample and sample not in fixed and not roles.key("group_id") and _alone(roles, batch, sample)):
         yield sample, "group_id"
+
+
+def _alone(roles: RoleMap, batch: RecordBatch, sample: str) -> bool:
+    """Whether each row has an id of its own, groups are declared, and advantages are those of groups of one: the reward itself, or 0."""
+    columns = [batch.columns.get(roles.key(role)) for role in ("group_size", "reward", "advantage")]
+    size, reward, advantage = ([] if c is None or c.texts is not None or c.kind not in _NUMBERS else _numbers_of(c) for c in columns)
+    names = _labels(column) if (column := batch.columns.get(sample)) is not None else []
+    if not names or len(names) < LEAST or not len(names) == len(set(names)) == len(size) == len(reward) == len(advantage):
+        return False
+    return min(size) > 1 and len(set(reward)) > 1 and (advantage == reward or not any(advantage))
+
+
+def _numbers_of(column: Column) -> list[float]:
+    """[rows] the number of each row, also where all its tokens share it; empty where a row has none or several."""
+    counts, flat = _counts(column), np.asarray(column.flat).astype(np.float64)
+    if not len(counts) or int(counts.min()) < 1 or not np.isfinite(flat).all():
+        return []
+    starts = np.cumsum(counts) - counts
+    low, high = np.minimum.reduceat(flat, starts), np.maximum.reduceat(flat, starts)
+    return [float(x) for x in low] if (low == high).all() else []
 
 
 def _is_version(batch: RecordBatch, counter: str, taken: Mapping[str, str]) -> bool:
