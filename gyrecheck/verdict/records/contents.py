@@ -149,6 +149,19 @@ def sums(column: Column, rows: int) -> Sums:
     return out + counts.astype(np.uint64)
 
 
+def prefix_sums(column: Column, rows: int) -> Sums:
+    """[len(flat)] what `sums` would give for each row cut off behind each of its values."""
+    counts: Ints = np.asarray(column.counts)
+    bits = np.asarray(column.flat).astype(np.float64).view(np.uint64)
+    bits ^= bits >> np.uint64(29)
+    start = np.cumsum(counts) - counts
+    position = (np.arange(len(bits)) - np.repeat(start, counts)).astype(np.uint64)
+    bits *= position * np.uint64(2) + SEED
+    bits ^= bits >> np.uint64(31)
+    total = np.concatenate((np.zeros(1, np.uint64), np.cumsum(bits, dtype=np.uint64)))
+    return total[1:] - np.repeat(total[start], counts) + position + np.uint64(1) if rows else bits
+
+
 def marks_of(view: View, role: str) -> Sums:
     """`sums` of the column that plays `role`, made once a batch; 0 where none does or it holds no numbers."""
     made: Sums | None = view.shared.get(f"marks {role}")

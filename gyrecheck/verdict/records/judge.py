@@ -15,6 +15,7 @@ from gyrecheck.verdict.records.contents import SameContent
 from gyrecheck.verdict.records.declared import DeclaredFields
 from gyrecheck.verdict.records.defaults import Failures, FilledIn
 from gyrecheck.verdict.records.duplicates import Duplicates
+from gyrecheck.verdict.records.earlier_turns import EarlierTurns
 from gyrecheck.verdict.records.end_tokens import EndTokens
 from gyrecheck.verdict.records.endings import Endings
 from gyrecheck.verdict.records.episodes import Episodes
@@ -80,6 +81,7 @@ QUESTIONS: tuple[type[Question], ...] = (
     FilledIn,
     Duplicates,
     SameContent,
+    EarlierTurns,
     GroupPrompts,
     Endings,
     WritingOrder,
