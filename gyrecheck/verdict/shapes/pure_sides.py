@@ -149,7 +149,7 @@ def _callee(program: Program, number: int, at: int) -> Iterator[int]:
 def _found(
     program: Program, fn: Fn, kind: str, seen: set[tuple[int, int, str]], roles: tuple[str, ...], *, scored: Severity = Severity.WARNING
 ) -> Iterator[Suspect]:
-    for number, path in _below(program, fn.number):
+    for number, path in _below(program, fn.number, plays=kind == "dataset"):
         if number != fn.number and ("reward" in program.region(number) and kind == "loss" and not program.own(number, *roles)):
             continue
         for at, role in program.own(number, *roles, hints=True):
@@ -174,8 +174,11 @@ def _found(
             )  # fmt: skip
 
 
-def _below(program: Program, start: int) -> Iterator[tuple[int, tuple[Evidence, ...]]]:
-    """The function itself and all that it surely calls, nearest first, each with the calls that lead there."""
+def _below(program: Program, start: int, *, plays: bool) -> Iterator[tuple[int, tuple[Evidence, ...]]]:
+    """The function itself and all that it surely calls, nearest first, each with the calls that lead there.
+
+    `plays`: a function named like an evaluation counts, too, where what it gives back is used: a dataset hands it on as rows.
+    """
     seen = {start}
     queue: list[tuple[int, tuple[Evidence, ...]]] = [(start, ())]
     for number, path in queue:
@@ -184,7 +187,8 @@ def _below(program: Program, start: int) -> Iterator[tuple[int, tuple[Evidence, 
             if edge.confidence is Confidence.HINT or edge.callee in seen or edge.call < 0 or edge.kind == "make":
                 continue
             region = program.region(edge.callee)
-            if region & {"evaluation", "simulation"} or program.has(edge.callee, *LEARNING) or _is_environment(program, edge.callee):
+            shown = "evaluation" in region and not (plays and program.call(number, edge.call).result >= 0)
+            if shown or "simulation" in region or program.has(edge.callee, *LEARNING) or _is_environment(program, edge.callee):
                 continue
             seen.add(edge.callee)
             call = program.call(number, edge.call)

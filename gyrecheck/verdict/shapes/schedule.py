@@ -281,7 +281,8 @@ def _rhythm(program: Program, event: Event, found: list[Event]) -> Iterator[Susp
 
 def _counted_by(program: Program, event: Event, loop: tuple[int, int]) -> bool:
     """The schedule's length is told, and is the very bound of the loop that it advances in: a rate by environment steps, on purpose."""
-    told = horizon(program, event.way[0][0], event.who)
+    number = event.way[loop[0]][0]
+    told = horizon(program, event.way[0][0], event.who) or horizon(program, number, program.call(*event.place).name.rpartition(".")[0])
     return told is not None and bool(told[0]) and told[0] <= _count(program, event, loop)
 
 

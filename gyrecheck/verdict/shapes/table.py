@@ -17,6 +17,7 @@ from gyrecheck.verdict.shapes.drawn_once import drawn_once
 from gyrecheck.verdict.shapes.early_stop import early_stop
 from gyrecheck.verdict.shapes.emptied_hook import emptied_hook
 from gyrecheck.verdict.shapes.empty_update import empty_update
+from gyrecheck.verdict.shapes.evaluation_trains import evaluation_trains
 from gyrecheck.verdict.shapes.gradient_rhythm import gradient_rhythm
 from gyrecheck.verdict.shapes.imports_across import imports_across
 from gyrecheck.verdict.shapes.kept_graph import kept_graph
@@ -61,12 +62,14 @@ from gyrecheck.verdict.shapes.unrelated_flag import unrelated_flag
 from gyrecheck.verdict.shapes.version_apart import version_apart
 from gyrecheck.verdict.shapes.version_per_piece import version_per_piece
 from gyrecheck.verdict.shapes.version_tag import version_tag
+from gyrecheck.verdict.shapes.written_never_read import written_never_read
 
 Shape = Callable[[Program, Layout], Iterable[Suspect]]
 SHAPES: tuple[Shape, ...] = (
     standalone,
     pure_sides,
     crossing,
+    evaluation_trains,
     training_env,
     imports_across,
     recorded_forward,
@@ -102,6 +105,7 @@ SHAPES: tuple[Shape, ...] = (
     clipped_return,
     trained_anchor,
     never_refreshed,
+    written_never_read,
     left_behind,
     early_stop,
     same_seed,
