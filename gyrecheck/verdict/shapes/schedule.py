@@ -254,7 +254,7 @@ def _rhythm(program: Program, event: Event, found: list[Event]) -> Iterator[Susp
         if program.loop_of(n, program.call(n, at).block) == loop[1]
     ]
     call = program.call(*event.place)
-    if acting and not _counted_by(program, event, loop):
+    if acting and not _counted_by(program, event, loop, taken):
         place = program.call(*acting[0])
         yield at_call(
             program, *event.place, "GYR205", f"`{readable(call)}` advances with every `{readable(place)}`, not with the train steps",
@@ -279,11 +279,19 @@ def _rhythm(program: Program, event: Event, found: list[Event]) -> Iterator[Susp
         )  # fmt: skip
 
 
-def _counted_by(program: Program, event: Event, loop: tuple[int, int]) -> bool:
-    """The schedule's length is told, and is the very bound of the loop that it advances in: a rate by environment steps, on purpose."""
+def _counted_by(program: Program, event: Event, loop: tuple[int, int], taken: list[Event]) -> bool:
+    """The schedule is as long as the loop that it advances in, and the optimizer steps in every pass once a first number is reached."""
     number = event.way[loop[0]][0]
     told = horizon(program, event.way[0][0], event.who) or horizon(program, number, program.call(*event.place).name.rpartition(".")[0])
-    return told is not None and bool(told[0]) and told[0] <= _count(program, event, loop)
+    if told is None or not told[0] or not told[0] <= _count(program, event, loop):
+        return False
+    return any(
+        all(
+            b.kind == "then" and b.op in {">", ">="} and all(isinstance(a, str) for a in b.detail)
+            for _, _, b in steps.branches(program, e, loop)
+        )
+        for e in taken
+    )
 
 
 def _between_steps(program: Program, event: Event, found: list[Event], around: list[tuple[int, int]]) -> Iterator[Suspect]:
