@@ -21,6 +21,7 @@ from gyrecheck.verdict.shapes.evaluation_trains import evaluation_trains
 from gyrecheck.verdict.shapes.gradient_rhythm import gradient_rhythm
 from gyrecheck.verdict.shapes.imports_across import imports_across
 from gyrecheck.verdict.shapes.kept_graph import kept_graph
+from gyrecheck.verdict.shapes.keyed_targets import keyed_targets
 from gyrecheck.verdict.shapes.left_behind import left_behind
 from gyrecheck.verdict.shapes.left_in_eval import left_in_eval
 from gyrecheck.verdict.shapes.live_buffer import live_buffer
@@ -85,6 +86,7 @@ SHAPES: tuple[Shape, ...] = (
     never_stepped,
     empty_update,
     target_gradient,
+    keyed_targets,
     kept_graph,
     target_moves,
     schedule,
