@@ -12,7 +12,7 @@ from gyrecheck.verdict.records.ends_told import time_limit, told_apart
 from gyrecheck.verdict.records.episode_segments import Episode, Segments, segments, update
 from gyrecheck.verdict.records.question import Case, Question
 from gyrecheck.verdict.records.ranges import Ranges
-from gyrecheck.verdict.records.steps import Steps, steps_of
+from gyrecheck.verdict.records.steps import Steps, steps_of, uncounted
 from gyrecheck.verdict.records.unfinished import RolloutEnds, unfinished
 from gyrecheck.verdict.records.view import Bools, Ints, View
 
@@ -146,6 +146,7 @@ class Episodes(Question):
     def _after(self, view: View, steps: Steps, runs: Segments) -> None:
         """Steps behind the end of their own episode, as its flags told it before."""
         early = set(runs.early)
+        idle = uncounted(view, steps)
         ended = [at for at, code in enumerate(runs.code) if self.episodes[code].ended_at]
         for at in sorted({*ended, *early}):
             start, end = int(runs.start[at]), int(runs.end[at])
@@ -155,8 +156,10 @@ class Episodes(Question):
                 stop = start + int(runs.flags[start:end].argmax())
                 stops.append((stop + 1, int(steps.record[stop])))
             for begin, told in stops:
-                self.after.add(view.path, np.sort(steps.record[begin:end]))
-                self.after_seen.append((int(steps.record[begin]), f"a step of episode {name} after its end at record {told}"))
+                counted = np.flatnonzero(~idle[begin:end]) + begin
+                if len(counted):
+                    self.after.add(view.path, np.sort(steps.record[counted]))
+                    self.after_seen.append((int(steps.record[counted[0]]), f"a step of episode {name} after its end at record {told}"))
 
     def _name(self, steps: Steps, code: int) -> str:
         return str(steps.names[code]) if code < len(steps.names) else str(code)

@@ -89,6 +89,9 @@ class Lengths(Question):
         gap = other - length
         if prompt is not None and pair[1] != "obs":
             gap = np.where(other == length - np.nan_to_num(prompt), 0, gap)
+        before = view.column("prompt_tokens")
+        if pair[1] in {"mask", "attention_mask"} and pair[0] == "tokens" and before is not None and before.kind is Kind.INT:
+            gap = np.where(other == length + np.asarray(before.counts), 0, gap)  # over prompt and answer, each in a field of its own
         answer = view.number("length")
         if answer is not None and pair[0] == "tokens":
             apart = rows & (length != np.nan_to_num(answer, nan=-1)) & (other > 0)

@@ -43,7 +43,8 @@ def roles_meant(roles: RoleMap, batch: RecordBatch, contract: Contract, given: M
         if family.role in taken or family.role not in contract.roles:
             continue
         for key, column in batch.columns.items():
-            if key not in of_key and key not in parts and family.says(key) and _fits(family, column):
+            lane = family.role == "env_id" and _each_its_own(column)  # a buffer's slot, no environment
+            if key not in of_key and key not in parts and family.says(key) and _fits(family, column) and not lane:
                 taken[family.role], of_key[key] = key, family.role
                 break
     counter = taken.get("sample_step", "")
@@ -64,6 +65,9 @@ def _moved(roles: RoleMap, batch: RecordBatch, fixed: set[str]) -> Iterator[tupl
         column = batch.columns.get(value)
         if column is not None and column.kind is Kind.INT and _counts(column).max(initial=0) == 1:
             yield value, "policy_version"
+    lane = roles.key("env_id")
+    if lane and lane not in fixed and _each_its_own(batch.columns.get(lane)):
+        yield lane, ""
     sample = roles.key("sample_id")
     loose = sample and sample not in fixed and not roles.key("group_id") and roles.key("reward")
     if (
@@ -135,6 +139,12 @@ def _shared(column: Column | None) -> bool:
         return False
     usual, often = Counter(sizes).most_common(1)[0]
     return usual >= 2 and often * 2 >= len(sizes) and min(sizes) >= 2
+
+
+def _each_its_own(column: Column | None) -> bool:
+    """Whether no label comes twice in several rows."""
+    labels = _labels(column) if column is not None else []
+    return len(labels) >= 2 * LEAST and len(set(labels)) == len(labels)
 
 
 def _counts_within(shared: Column | None, step: Column | None) -> bool:

@@ -10,7 +10,7 @@ from gyrecheck.model.fields import Kind, State
 from gyrecheck.model.finding import Finding, Severity
 from gyrecheck.verdict.records.question import Case, Question
 from gyrecheck.verdict.records.ranges import Ranges
-from gyrecheck.verdict.records.view import View, row_of_element
+from gyrecheck.verdict.records.view import Ints, View, row_of_element
 
 CORE = ("obs", "action", "reward", "logprob", "tokens", "mask", "terminated", "truncated", "done", "step", "episode_id", "policy_version")
 """Roles whose value may never be null, and which a file has in all records or in none."""
@@ -51,8 +51,11 @@ class Presence(Question):
                 state = np.asarray(column.state)
                 missing, null = state == int(State.ABSENT), state == int(State.NULL)
                 if column.holes is not None and len(column.holes):
-                    rows = np.unique(row_of_element(column)[np.asarray(column.holes)])
-                    self.holes.setdefault(role, Ranges()).add(view.path, view.records[rows])
+                    rows = np.unique(
+                        row_of_element(column)[_counted_holes(view, role, np.asarray(column.holes), np.asarray(column.counts))]
+                    )
+                    if len(rows):
+                        self.holes.setdefault(role, Ranges()).add(view.path, view.records[rows])
             if role == "logprob" and excused is not None:
                 self.excused[role] = self.excused.get(role, 0) + int(((missing | null) & excused).sum())
                 missing, null = missing & ~excused, null & ~excused
@@ -124,6 +127,14 @@ def without_logprobs(view: View) -> np.ndarray[tuple[int], np.dtype[np.bool_]] |
         if column is not None and column.kind is Kind.BOOL and len(np.asarray(column.flat)) == view.rows:
             return ~np.asarray(column.flat).astype(np.bool_)
     return None
+
+
+def _counted_holes(view: View, role: str, holes: Ints, counts: Ints) -> Ints:
+    """The holes at places that the mask counts; all of them where no mask of the same lengths tells."""
+    mask = view.column("mask")
+    if role == "mask" or mask is None or mask.kind is Kind.TEXT or not np.array_equal(np.asarray(mask.counts), counts):
+        return holes
+    return np.asarray(holes[view.counted("mask")[holes]])
 
 
 class NotANumber(Question):
@@ -211,7 +222,8 @@ class TimeTags(Question):
         demanded = "logprob" in case.contract.schema_roles and case.contract.schema_roles["logprob"].required  # said as an error already
         if acted and case.roles.key("policy_version") and not case.roles.key("logprob") and not self.excused and not demanded:
             wanted = case.says("ratio_settings")
-            learnt = self.evidence and any(case.roles.key(role) for role in ("advantage", "group_id", "ratio", "replay_logprob"))
+            wants = ("advantage", "group_id", "replay_logprob", *(() if case.roles.key("next_obs") else ("ratio",)))
+            learnt = self.evidence and any(case.roles.key(role) for role in wants)  # a replay buffer's weights are those of its priorities
             why = f", and the setting `{wanted}` of the run says that its trainer takes one" if wanted else ""
             text = (
                 f"no record carries the log-prob of `{acted}`, although each says its policy version: no importance ratio can be taken{why}"

@@ -247,3 +247,13 @@ def steps_of(view: View) -> Steps | None:
     reader = view.shared.setdefault("reader", StepReader())
     made: Steps | None = reader.read(view)
     return made
+
+
+def uncounted(view: View, steps: Steps) -> Bools:
+    """[N] steps that no loss counts: those of idle rows, or those that a mask over the steps leaves out."""
+    if not steps.per_record:
+        return view.idle()[steps.order]
+    mask = view.column("mask")
+    if mask is not None and numeric(mask) and int(np.asarray(mask.counts).sum()) == len(steps):
+        return ~view.counted("mask")[steps.order]
+    return np.zeros(len(steps), np.bool_)

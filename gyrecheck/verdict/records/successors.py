@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from gyrecheck.model.finding import Finding, Severity
+from gyrecheck.rulebook.field_names import leaf, normal
 from gyrecheck.rulebook.record_limits import load_record_limits
 from gyrecheck.verdict.records.later_starts import LaterStarts, only_resets
 from gyrecheck.verdict.records.question import Case, Question, show
@@ -22,6 +23,8 @@ LEAST = 5
 SHUFFLED = 64
 """Steps that chain nowhere from which on the records are held to be in no order."""
 NEARLY_ALL = 0.95
+MOSTLY = 0.8
+MOST_STEPS = 10
 
 
 class Successor(Question):
@@ -47,6 +50,8 @@ class Successor(Question):
         self.rows = 0
         self.two_ahead = 0
         self.two_pairs = 0
+        self.ahead: dict[int, list[int]] = {}
+        """Of each number of steps the rows that chain so far on, and all that could."""
         self.distinct: Floats | None = None
         self.moves = False
 
@@ -84,7 +89,19 @@ class Successor(Question):
             self.two_pairs += int(both.sum())
             if wrong.any():
                 self.two_ahead += int((both & equal_rows(after[:-2], obs[2:])).sum())
+        self._several(view, steps)
         self._over_ends(view, steps)
+
+    def _several(self, view: View, steps: Steps) -> None:
+        """Rows that say that they lead over several steps: how many of them chain k rows on in their episode, for each k."""
+        said = view.contract.words.get("several_steps", frozenset())
+        if steps.obs is None or steps.next_obs is None or not any(normal(leaf(key)) in said for key in view.batch.columns):
+            return
+        for k in range(2, min(MOST_STEPS, len(steps) - 1) + 1):
+            same = steps.episode[k:] == steps.episode[:-k]
+            seen = self.ahead.setdefault(k, [0, 0])
+            seen[0] += int((same & equal_rows(steps.next_obs[:-k], steps.obs[k:])).sum())
+            seen[1] += int(same.sum())
 
     def _over_ends(self, view: View, steps: Steps) -> None:
         """The last step of an episode against the first observation of the next one, or of a later one where episodes lie interleaved."""
@@ -162,7 +179,8 @@ class Successor(Question):
             sure = len(self.starts) > 1 and (share >= 0.5 or self.leak_truncated > 0)
             severity = None if sure else Severity.WARNING
             yield case.finding("GYR325", text, where=self.leak, role="next_obs", evidence=self.leak_seen, severity=severity)
-        if not self.broken or self._shuffled():
+        several = any(pairs >= LEAST and hits >= MOSTLY * pairs for hits, pairs in self.ahead.values())
+        if not self.broken or self._shuffled() or several:
             return
         share = self.broken.rows / max(self.pairs, 1)
         if self.two_pairs >= LEAST and self.two_ahead >= NEARLY_ALL * self.two_pairs and share > 0.9:

@@ -59,6 +59,8 @@ class SummedRows(Question):
         if len(reward) < 2 * LEAST or not (np.isfinite(reward).all() and np.isfinite(gain).all()):
             return
         own = _next_of_episode(episode, ends)
+        if (own >= 0).mean() < 0.5:
+            return  # episodes of one row: their steps are not told
         rows = np.append(np.arange(1, len(reward)), -1)
         for following in (rows, np.where(ends, -1, rows)):
             for gamma in (self.gamma,) if self.gamma is not None else DISCOUNTS:
