@@ -15,6 +15,7 @@ from gyrecheck.verdict.shapes.suspect import Suspect, at_bind, at_call
 _CLIPS = frozenset({"clamp", "clip", "clamp_", "clip_", "round", "minimum", "maximum"})
 _KEEPS = frozenset({"append", "add", "put", "push", "store", "insert", "put_nowait", "add_transition", "record"})
 
+_PLACES = frozenset({"where", "nonzero", "argwhere", "flatnonzero"})
 _AS_ARRAY = (".numpy", ".cpu", ".detach", ".float")
 
 _LOGPROB = frozenset({"log_prob"})
@@ -211,6 +212,8 @@ def _replaces(fact: Function, bind: Bind, action: str) -> bool:
     """The action's own name is bound to something that is not made of it: another draw, a random or a scripted one."""
     if bind.target != action or bind.form == "+=" or not bind.value or bind.form in {"for", "with", "except", "del"}:
         return False
+    if any(isinstance(a, int) and fact.calls[a].name.rpartition(".")[2] in _PLACES for a in bind.value):
+        return False  # where a comparison holds, whose sides are not kept: it may be the action in another form
     return not any(action in _read(fact, atom) for atom in bind.value)
 
 

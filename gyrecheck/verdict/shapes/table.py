@@ -35,6 +35,7 @@ from gyrecheck.verdict.shapes.off_beat import off_beat
 from gyrecheck.verdict.shapes.optimizer_reach import optimizer_reach
 from gyrecheck.verdict.shapes.overcounted import overcounted
 from gyrecheck.verdict.shapes.papered_over import papered_over
+from gyrecheck.verdict.shapes.passes_inside import passes_inside
 from gyrecheck.verdict.shapes.pure_sides import pure_sides
 from gyrecheck.verdict.shapes.put_again import put_again
 from gyrecheck.verdict.shapes.raised_after_failure import raised_after_failure
@@ -122,6 +123,7 @@ SHAPES: tuple[Shape, ...] = (
     unbounded,
     made_up_row,
     drawn_once,
+    passes_inside,
     snapshot_once,
     remainder_lost,
 )

@@ -225,3 +225,24 @@ def test_scores_read_back_by_an_evaluation(tmp_path, folder, count):
         "        rows.append({'reward': record.get('score', 0.0), 'tokens': record['tokens']})\n    return rows\n"
     )
     assert told(tmp_path, "GYR312") == count
+
+
+@pytest.mark.parametrize(("made", "count"), [("torch.where(action == 1)[1]", 0), ("torch.randint(0, 4, (1,))", 1)])
+def test_an_action_in_another_form(tmp_path, made, count):
+    """A one-hot action kept as its index is the same action; another draw under its name is not the one that the log-prob is of."""
+    (tmp_path / "act.py").write_text(
+        "import torch\n\ndef act(actor, feat, rows):\n    dist = actor(feat)\n    action = dist.sample()\n    logprob = dist.log_prob(action)\n"
+        f"    action = {made}\n    rows.append({{'action': action, 'logprob': logprob}})\n"
+    )
+    assert told(tmp_path, "GYR315") == count
+
+
+@pytest.mark.parametrize(("fresh", "count"), [("rows = net.generate(part, max_new_tokens=5)", 0), ("rows = part", 1)])
+def test_passes_over_answers_that_are_sampled_for_each_batch(tmp_path, fresh, count):
+    """Prompts come in parts, and the passes over their fresh answers lie inside; over the parts of rows that are there they lie outside."""
+    (tmp_path / "tune.py").write_text(
+        "import torch\n\ndef tune(net, opt, prompts, ppo_epochs, size):\n    for part in prompts.split(size):\n"
+        f"        {fresh}\n        for _ in range(ppo_epochs):\n            loss = net.loss(part, rows)\n            opt.zero_grad()\n"
+        "            loss.backward()\n            opt.step()\n"
+    )
+    assert told(tmp_path, "GYR219") == count
