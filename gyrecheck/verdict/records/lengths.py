@@ -8,6 +8,7 @@ import numpy as np
 
 from gyrecheck.model.fields import Kind, State
 from gyrecheck.model.finding import Finding, Severity
+from gyrecheck.rulebook.field_names import leaf, spelling
 from gyrecheck.verdict.records.presence import without_logprobs
 from gyrecheck.verdict.records.question import Case, Question
 from gyrecheck.verdict.records.ranges import Ranges
@@ -70,7 +71,21 @@ class Lengths(Question):
                 self._keep(view, ("train_tokens", role), rows & (lead(trained) >= 0), lead(trained), lead(other))
                 continue
             self._keep(view, (base, role), rows, length, lead(other))
+        if base == "tokens":
+            self._nameless(view, length)
         self._declared(view, length)
+
+    def _nameless(self, view: View, length: Ints) -> None:
+        """Further masks and log-probs that play no role: held against the tokens where most rows have one for each token."""
+        for key, column in view.batch.columns.items():
+            if key in view.roles.roles or column.kind not in {Kind.BOOL, Kind.INT, Kind.FLOAT} or rank(column) != 1:
+                continue
+            if not {"mask", "masks", "logprob", "logprobs"} & set(spelling(leaf(key)).split("_")):
+                continue
+            own = lead(column)
+            rows = (np.asarray(column.state) == int(State.PRESENT)) & (length >= 0)
+            if int((rows & (own == length)).sum()) * 2 > int(rows.sum()):
+                self._keep(view, ("tokens", key), rows, length, own)
 
     @staticmethod
     def _base(view: View) -> str:
@@ -146,7 +161,7 @@ class Lengths(Question):
             where = Ranges()
             evidence: list[tuple[int, str]] = []
             empty = 0
-            key, base_key = case.roles.key(role), case.roles.key(base)
+            key, base_key = case.roles.key(role) or role, case.roles.key(base)
             for path, records, length, other in self.kept.get((base, role), ()):
                 wrong = (other - length != usual) | (other == 0)
                 where.add(path, records[wrong])
@@ -170,7 +185,7 @@ class Lengths(Question):
                 if (role in {"attention_mask", "policy_version", "temperature"} or (empty == where.rows and not there))
                 else None
             )
-            yield case.finding("GYR324", text, where=where, role=role, evidence=evidence, severity=severity)
+            yield case.finding("GYR324", text, where=where, field=key, evidence=evidence, severity=severity)
         if self.declared:
             yield case.finding(
                 "GYR324",
@@ -219,7 +234,7 @@ class Lengths(Question):
             where = Ranges()
             evidence: list[tuple[int, str]] = []
             key = case.roles.key(base)
-            others = ", ".join(f"`{case.roles.key(role)}`" for role in roles)
+            others = ", ".join(f"`{case.roles.key(role) or role}`" for role in roles)
             for path, records, length, other in self.kept[base, roles[0]]:
                 where.add(path, records)
                 evidence += [
