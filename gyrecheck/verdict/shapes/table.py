@@ -18,6 +18,7 @@ from gyrecheck.verdict.shapes.early_stop import early_stop
 from gyrecheck.verdict.shapes.emptied_hook import emptied_hook
 from gyrecheck.verdict.shapes.empty_update import empty_update
 from gyrecheck.verdict.shapes.evaluation_trains import evaluation_trains
+from gyrecheck.verdict.shapes.falls_back_whole import falls_back_whole
 from gyrecheck.verdict.shapes.gradient_rhythm import gradient_rhythm
 from gyrecheck.verdict.shapes.imports_across import imports_across
 from gyrecheck.verdict.shapes.kept_graph import kept_graph
@@ -122,6 +123,7 @@ SHAPES: tuple[Shape, ...] = (
     absent_logprob,
     unbounded,
     made_up_row,
+    falls_back_whole,
     drawn_once,
     passes_inside,
     snapshot_once,
