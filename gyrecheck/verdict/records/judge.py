@@ -11,6 +11,7 @@ from gyrecheck.rulebook.codes import Code
 from gyrecheck.rulebook.contract import Contract, RoleMap
 from gyrecheck.rulebook.ratio_limits import RatioLimits
 from gyrecheck.verdict.records.advantage_places import AdvantagePlace
+from gyrecheck.verdict.records.chained_advantages import ChainedAdvantages
 from gyrecheck.verdict.records.contents import SameContent
 from gyrecheck.verdict.records.declared import DeclaredFields
 from gyrecheck.verdict.records.defaults import Failures, FilledIn
@@ -69,6 +70,7 @@ QUESTIONS: tuple[type[Question], ...] = (
     Returns,
     MaskedReturns,
     SummedRows,
+    ChainedAdvantages,
     ValueTargets,
     FinalObservation,
     Masks,
