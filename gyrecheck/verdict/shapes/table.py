@@ -10,6 +10,7 @@ from gyrecheck.verdict.shapes.absent_logprob import absent_logprob
 from gyrecheck.verdict.shapes.act_mode import act_mode
 from gyrecheck.verdict.shapes.acting_on_trained import acting_on_trained
 from gyrecheck.verdict.shapes.after_reset import after_reset
+from gyrecheck.verdict.shapes.appended_apart import appended_apart
 from gyrecheck.verdict.shapes.carried_over import carried_over
 from gyrecheck.verdict.shapes.clipped_return import clipped_return
 from gyrecheck.verdict.shapes.crossing import crossing
@@ -99,6 +100,7 @@ SHAPES: tuple[Shape, ...] = (
     same_object,
     swallowed,
     lost_records,
+    appended_apart,
     missing_field,
     record_fields,
     version_tag,
