@@ -20,6 +20,7 @@ from gyrecheck.verdict.shapes.meant_graph import is_meant, is_trained_on
 from gyrecheck.verdict.shapes.suspect import Suspect, at_call
 
 _DEEP = 5
+_WANTS = frozenset({"grad", "backward", "requires_grad_", "vjp", "jvp", "jacobian"})
 
 
 def recorded_forward(program: Program, _layout: Layout) -> Iterator[Suspect]:
@@ -38,9 +39,18 @@ def recorded_forward(program: Program, _layout: Layout) -> Iterator[Suspect]:
             continue  # the graph is meant: an online loop that takes the loss of what it has just done
         if is_meant(program, number) or _is_forward(program, number):
             continue
-        if program.unrecorded_by_decorator(number) or _shielded(program, number, frozenset()) or _switched_off(program, number):
+        if (program.unrecorded_by_decorator(number) and not _on_again(program, number)) or _shielded(program, number, frozenset()) or _switched_off(program, number):
             continue
         yield from _last_of_each(program, list(_in_sampler(program, number, recording, seen)), seen)
+
+
+def _on_again(program: Program, number: int) -> bool:
+    """Recording is switched on within the function, and nothing there asks for a gradient."""
+    fact = program.tree.functions[number].fact
+    if any(c.name.rpartition(".")[2] in _WANTS for c in fact.calls):
+        return False
+    guards = {r.call for r in program.calls.roles[number] if r.role == "guard.grad"}
+    return any(block.kind == "with" and guards & set(block.detail) for block in fact.blocks)
 
 
 def _last_of_each(program: Program, found: list[Suspect], seen: set[tuple[int, int]]) -> Iterator[Suspect]:
@@ -174,6 +184,7 @@ def _sink(program: Program, number: int, start: int, flow: Reached, *, local: bo
     """Where the value is kept; a list of the function's own counts only in the sampling function itself (`local`)."""
     fact = program.tree.functions[number].fact
     own = {b.target for b in fact.binds} - {p.name for p in fact.params} - set(fact.globals)
+    filled = {c.name.rpartition(".")[0] for c in fact.calls if c.name.rpartition(".")[2] in program.words["stores"]} - own - {""}
     for at in sorted(flow.taken):
         call = fact.calls[at]
         if at == start:
@@ -182,7 +193,8 @@ def _sink(program: Program, number: int, start: int, flow: Reached, *, local: bo
         if role == "env.step":
             return program.place(number, call.line, f"it is fed to {readable(call)}", "because", call.column + 1)
         head, _, last = call.name.rpartition(".")
-        if (role in {"buffer.put", "carrier.write"} or (head and last in program.words["stores"])) and (local or head not in own):
+        into = role in {"buffer.put", "carrier.write"} or (head and last in program.words["stores"])
+        if (into and (local or head not in own)) or (head in filled and call.result == -1):
             return program.place(number, call.line, f"it is stored by {readable(call)}", "because", call.column + 1)
     edge = keeper(program, number, flow)
     if edge is not None:
