@@ -21,6 +21,7 @@ from gyrecheck.verdict.records.end_tokens import EndTokens
 from gyrecheck.verdict.records.endings import Endings
 from gyrecheck.verdict.records.episodes import Episodes
 from gyrecheck.verdict.records.final_observation import FinalObservation
+from gyrecheck.verdict.records.first_flags import FirstFlags
 from gyrecheck.verdict.records.group_prompts import GroupPrompts
 from gyrecheck.verdict.records.groups import Groups
 from gyrecheck.verdict.records.kinds import KindDrift
@@ -30,6 +31,7 @@ from gyrecheck.verdict.records.masked_returns import MaskedReturns
 from gyrecheck.verdict.records.masks import Masks
 from gyrecheck.verdict.records.meant import roles_meant
 from gyrecheck.verdict.records.mixed_versions import MixedVersions
+from gyrecheck.verdict.records.normal_logprobs import NormalLogProbs
 from gyrecheck.verdict.records.placeholders import PlaceholderAction, PlaceholderToken
 from gyrecheck.verdict.records.presence import NotANumber, Presence, TimeTags
 from gyrecheck.verdict.records.question import Case, Question
@@ -44,6 +46,7 @@ from gyrecheck.verdict.records.successors import Successor
 from gyrecheck.verdict.records.summed_rows import SummedRows
 from gyrecheck.verdict.records.told_values import Discounts, EpisodeReturn, RatioTold, RewardPlace
 from gyrecheck.verdict.records.trained_tokens import TrainedTokens
+from gyrecheck.verdict.records.twin_lanes import TwinLanes
 from gyrecheck.verdict.records.value_targets import ValueTargets
 from gyrecheck.verdict.records.version_order import Age, DeclaredLag, VersionOrder
 from gyrecheck.verdict.records.versions import Lag
@@ -67,6 +70,7 @@ QUESTIONS: tuple[type[Question], ...] = (
     Successor,
     StuckObservation,
     ResetTicks,
+    FirstFlags,
     Returns,
     MaskedReturns,
     SummedRows,
@@ -76,6 +80,7 @@ QUESTIONS: tuple[type[Question], ...] = (
     Masks,
     AdvantagePlace,
     LogProbs,
+    NormalLogProbs,
     TrainedTokens,
     EndTokens,
     Groups,
@@ -84,6 +89,7 @@ QUESTIONS: tuple[type[Question], ...] = (
     Duplicates,
     SameContent,
     EarlierTurns,
+    TwinLanes,
     GroupPrompts,
     Endings,
     WritingOrder,
