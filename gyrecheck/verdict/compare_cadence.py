@@ -6,6 +6,7 @@ are not alike, whatever else differs. An age limit that changes nothing is not o
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from gyrecheck.model.finding import Severity, State
@@ -55,7 +56,26 @@ def cadence(a: View, b: View) -> Cadence:
         if one is not None and other is not None and one.last != other.last:
             declared = term, one.last, other.last
             break
+    if declared is None and rates[0] and rates[1]:
+        declared = _stated(a, b, rates[0] / rates[1])
     return Cadence((rates[0], rates[1]) if rates[0] and rates[1] else None, declared)
+
+
+_STATED = re.compile(r"([A-Za-z_][\w./-]*)[\"']?\s*[=:]\s*(\d+(?:\.\d+)?)(?![\w.])")
+_LENGTH = re.compile(r"(?i)len|total|max|steps$|seed")
+
+
+def _stated(a: View, b: View, ratio: float) -> tuple[str, float, float] | None:
+    """A number on the lines of settings whose name says nothing to us, and whose two values stand in the ratio of the rates."""
+    said = [
+        {name: float(value) for s in run.snapshot.series if s.count == 1 for name, value in _STATED.findall(s.first_place.text)}
+        for run in (a, b)
+    ]
+    for name, one in said[0].items():
+        other = said[1].get(name, one)
+        if one > 0 and other > 0 and one != other and not _LENGTH.search(name) and 0.9 < (one / other) / ratio < 1.1:
+            return name, one, other
+    return None
 
 
 def sampled_in(run: View) -> Flow | None:

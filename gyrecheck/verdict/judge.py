@@ -13,6 +13,7 @@ from gyrecheck.verdict.accounts import Account
 from gyrecheck.verdict.balance import Balance
 from gyrecheck.verdict.began_anew import judge_began_anew
 from gyrecheck.verdict.cadence import judge_cadence
+from gyrecheck.verdict.cadence_changes import judge_cadence_changes
 from gyrecheck.verdict.conservation import judge_conservation
 from gyrecheck.verdict.consumption import judge_consumption
 from gyrecheck.verdict.coupling import judge_coupling
@@ -93,6 +94,7 @@ def judge(
     judge_unmoved(run, docket)
     judge_finite(run, docket)
     judge_cadence(run, docket)
+    judge_cadence_changes(run, docket)
     judge_early_stops(run, docket)
     judge_inflated(run, docket)
     judge_waiting(run, docket)

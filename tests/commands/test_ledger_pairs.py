@@ -21,6 +21,8 @@ FOUND = (
     ("six-copies-one-step", "GYR525", "updates_per_sample", 0.167),
     ("ten-epochs", "GYR418", "approx_kl", 0.1171),
     ("utd-twenty", "GYR418", "entropy", 0.371),
+    # Four minis an iteration bring the rate to 0 in a quarter of the run; they are declared, so the runs are alike but for that.
+    ("minis-cool-early", "GYR517", "learning_rate", 0),
     # A gap that climbs to 0.1174 with a sync at every step as with one at every sixth.
     ("sync-interval-inert", "GYR420", "old_logp_diff", 0.1174),
     # 39 x 250 updates for 39 x 2,000 frames.
