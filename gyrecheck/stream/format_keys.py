@@ -19,7 +19,9 @@ from gyrecheck.stream.cells import folded
 NO_LINE = LineRule("")
 PLANS = 20000
 """How many answers are remembered before all are forgotten: a log that names its lines by number must not fill the memory."""
-MEASURED = frozenset(("logp_gap", "mismatch_kl", "ratio", "age", "age_max", "entropy", "grad_norm", "clip_fraction", "weight_print"))
+MEASURED = frozenset(
+    ("logp_gap", "mismatch_kl", "ratio", "age", "age_max", "entropy", "grad_norm", "clip_fraction", "weight_print", "prob_error")
+)
 """What a name's words tell on the lines of a described format, too."""
 
 

@@ -19,6 +19,7 @@ from gyrecheck.verdict.consumption import judge_consumption
 from gyrecheck.verdict.coupling import judge_coupling
 from gyrecheck.verdict.deliveries import judge_deliveries
 from gyrecheck.verdict.diagnosis import judge_diagnosis
+from gyrecheck.verdict.drift import judge_drift
 from gyrecheck.verdict.early_stops import judge_early_stops
 from gyrecheck.verdict.finite import judge_finite
 from gyrecheck.verdict.first_mini import judge_first_mini
@@ -88,6 +89,7 @@ def judge(
     judge_coupling(run, docket)
     judge_ratio(run, docket)
     judge_gap(run, docket)
+    judge_drift(run, docket)
     judge_deliveries(run, docket)
     judge_first_mini(run, docket)
     judge_signal(run, docket)

@@ -24,7 +24,7 @@ def judge_ratio(run: View, docket: Docket) -> None:
     _exact(run, docket)
     if len(docket.verdicts) == before:
         _agrees(run, docket)
-    if not run.series("ratio", "logp_gap", "mismatch_kl"):
+    if not run.series("ratio", "logp_gap", "mismatch_kl", "prob_error"):
         docket.skip("logprob ratio (no ratio or gap is logged; give trajectories and weights to `gyrecheck handoff check`)")
 
 
