@@ -39,7 +39,11 @@ def recorded_forward(program: Program, _layout: Layout) -> Iterator[Suspect]:
             continue  # the graph is meant: an online loop that takes the loss of what it has just done
         if is_meant(program, number) or _is_forward(program, number):
             continue
-        if (program.unrecorded_by_decorator(number) and not _on_again(program, number)) or _shielded(program, number, frozenset()) or _switched_off(program, number):
+        if (
+            (program.unrecorded_by_decorator(number) and not _on_again(program, number))
+            or _shielded(program, number, frozenset())
+            or _switched_off(program, number)
+        ):
             continue
         yield from _last_of_each(program, list(_in_sampler(program, number, recording, seen)), seen)
 

@@ -12,6 +12,7 @@ from gyrecheck.verdict.shapes.acting_on_trained import acting_on_trained
 from gyrecheck.verdict.shapes.after_reset import after_reset
 from gyrecheck.verdict.shapes.appended_apart import appended_apart
 from gyrecheck.verdict.shapes.carried_over import carried_over
+from gyrecheck.verdict.shapes.clip_beside import clip_beside
 from gyrecheck.verdict.shapes.clipped_return import clipped_return
 from gyrecheck.verdict.shapes.crossing import crossing
 from gyrecheck.verdict.shapes.drawn_once import drawn_once
@@ -41,6 +42,7 @@ from gyrecheck.verdict.shapes.passes_inside import passes_inside
 from gyrecheck.verdict.shapes.pure_sides import pure_sides
 from gyrecheck.verdict.shapes.put_again import put_again
 from gyrecheck.verdict.shapes.raised_after_failure import raised_after_failure
+from gyrecheck.verdict.shapes.rate_set import rate_set
 from gyrecheck.verdict.shapes.record_fields import record_fields
 from gyrecheck.verdict.shapes.recorded_forward import recorded_forward
 from gyrecheck.verdict.shapes.remade import remade
@@ -81,6 +83,7 @@ SHAPES: tuple[Shape, ...] = (
     left_in_eval,
     gradient_rhythm,
     step_order,
+    clip_beside,
     carried_over,
     remade,
     optimizer_reach,
@@ -94,6 +97,7 @@ SHAPES: tuple[Shape, ...] = (
     target_moves,
     schedule,
     overcounted,
+    rate_set,
     off_beat,
     shared_model,
     acting_on_trained,

@@ -1,0 +1,100 @@
+"""Are the gradients that are clipped those of the step that follows? (GYR228). And is a gradient scaler used whole? (GYR229).
+
+After a backward pass the parameters of one network are clipped, and the optimizer that steps holds another one: a line that was copied.
+Asked only where every optimizer concerned is made from `X.parameters()` in plain sight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gyrecheck.model.facts import Call
+from gyrecheck.program.program import Program, readable
+from gyrecheck.program.topology import Layout
+from gyrecheck.verdict.shapes.optimizer_reach import given_to
+from gyrecheck.verdict.shapes.steps import BACK, STEP
+from gyrecheck.verdict.shapes.suspect import Suspect, at_call, in_tests
+
+_CLIPS = frozenset({"clip_grad_norm_", "clip_grad_value_", "clip_grad_norm"})
+_SCALER = "scaler.step"
+
+
+def clip_beside(program: Program, _layout: Layout) -> Iterator[Suspect]:
+    """Every clip of a network that the next step does not move, and every scaler that is stepped without scaling or updating."""
+    holders = _holders(program)
+    for number in program.calling(_CLIPS) if len(holders) > 1 else ():
+        if not in_tests(program, number):
+            yield from _of_another(program, number, holders)
+    for number in program.doing(_SCALER):
+        if not in_tests(program, number):
+            yield from _half(program, number)
+
+
+def _holders(program: Program) -> dict[str, set[str]]:
+    """The last names of optimizers, with the last names of the networks they are made over; those made otherwise hold everything."""
+    out: dict[str, set[str]] = {}
+    for fn in program.functions:
+        for at, _ in program.own(fn.number, "optimizer.make"):
+            paths = given_to(program, fn.number, at)
+            for bind in (b for b in fn.fact.binds if at in b.value):
+                held = {_tail(p) for p in paths} if paths is not None else {"*"}
+                out.setdefault(_tail(bind.target), set()).update(held)
+    return out
+
+
+def _tail(path: str) -> str:
+    return path.rpartition(".")[2]
+
+
+def _of_another(program: Program, number: int, holders: dict[str, set[str]]) -> Iterator[Suspect]:
+    fact = program.tree.functions[number].fact
+    backs = [fact.calls[at].order for at, _ in program.own(number, BACK)]
+    taken = [(fact.calls[at].order, fact.calls[at]) for at, _ in program.own(number, STEP)]
+    for at, call in enumerate(fact.calls):
+        network = _clipped(program, number, call)
+        before = [order for order in backs if order < call.order]
+        if not network or not before:
+            continue
+        ends = min((order for order in backs if order > call.order), default=1 << 60)
+        after = [c for order, c in taken if call.order < order < ends]
+        names = [_tail(c.name.rpartition(".")[0]) for c in after]
+        owners = [name for name, held in holders.items() if network in held]
+        if not names or not owners or any(holders.get(name, {"*"}) & {network, "*"} for name in names):
+            continue
+        yield at_call(
+            program, number, at, "GYR228", f"`{readable(call)}` clips `{network}`, and the step that follows is `{readable(after[0])}`, which moves "
+                "another network: its gradients are not clipped",
+            evidence=(program.place(number, after[0].line, f"the step: {readable(after[0])}", "because", after[0].column + 1),),
+            side="training", hint="clip the parameters that this optimizer holds", key=f"{network}>{names[0]}",
+        )  # fmt: skip
+
+
+def _clipped(program: Program, number: int, call: Call) -> str:
+    """The last name of the one network whose parameters are clipped."""
+    if _tail(call.name) not in _CLIPS or not call.args or len(call.args[0]) != 1 or not isinstance(call.args[0][0], int):
+        return ""
+    owner, _, last = program.call(number, call.args[0][0]).name.rpartition(".")
+    return _tail(owner) if last == "parameters" else ""
+
+
+def _half(program: Program, number: int) -> Iterator[Suspect]:
+    """`scaler.step(opt)` where nothing in the file scales a loss, or nothing updates the scale."""
+    fn = program.tree.functions[number]
+    for at, _ in program.own(number, _SCALER):
+        call = fn.fact.calls[at]
+        scaler = _tail(call.name.rpartition(".")[0])
+        asked = {_tail(c.name) for f in program.functions for c in f.fact.calls if _tail(c.name.rpartition(".")[0]) == scaler}
+        handed = any(
+            isinstance(a, str) and _tail(a) == scaler for f in program.functions for c in f.fact.calls for v in (*c.args, *(v for _, v in c.keywords)) for a in v
+        )  # fmt: skip
+        if not scaler or handed or not program.own(number, BACK):
+            continue
+        said = "is stepped and no loss is scaled by it: its steps are divided by a scale that the gradients do not have" if "scale" not in asked else (
+            "is stepped and never updated: after one overflow every step is skipped" if "update" not in asked else ""
+        )  # fmt: skip
+        if said:
+            yield at_call(
+                program, number, at, "GYR229", f"`{scaler}` {said}", side="training", key=scaler,
+                hint="scaler.scale(loss).backward(), scaler.step(optimizer), scaler.update()",
+            )  # fmt: skip
+            return
