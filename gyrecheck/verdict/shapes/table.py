@@ -11,6 +11,7 @@ from gyrecheck.verdict.shapes.act_mode import act_mode
 from gyrecheck.verdict.shapes.acting_on_trained import acting_on_trained
 from gyrecheck.verdict.shapes.after_reset import after_reset
 from gyrecheck.verdict.shapes.appended_apart import appended_apart
+from gyrecheck.verdict.shapes.callback_trains import callback_trains
 from gyrecheck.verdict.shapes.carried_over import carried_over
 from gyrecheck.verdict.shapes.clip_beside import clip_beside
 from gyrecheck.verdict.shapes.clipped_return import clipped_return
@@ -76,6 +77,7 @@ SHAPES: tuple[Shape, ...] = (
     pure_sides,
     crossing,
     evaluation_trains,
+    callback_trains,
     training_env,
     imports_across,
     recorded_forward,

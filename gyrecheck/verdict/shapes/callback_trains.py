@@ -1,0 +1,40 @@
+"""Does a callback that runs with every environment step train? (GYR102).
+
+What it is called tells when it runs: once a step, in the middle of a rollout, whose remaining rows then come from other weights than the
+first ones. Hooks at the end of a rollout or of an update are the place for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gyrecheck.model.finding import Severity
+from gyrecheck.program.program import Program, readable
+from gyrecheck.program.topology import Layout
+from gyrecheck.verdict.shapes.suspect import Suspect, at_call
+
+_HOOKS = frozenset(
+    {"_on_step", "on_env_step", "after_env_step", "on_environment_step", "on_episode_step", "on_rollout_step", "on_sample_step"}
+)
+_BASES = ("Callback", "Callbacks", "Hook", "Listener", "Observer")
+
+
+def callback_trains(program: Program, _layout: Layout) -> Iterator[Suspect]:
+    """Every optimizer step that a per-step hook of a callback reaches."""
+    for cls in program.tree.classes:
+        if not any(base.rpartition(".")[2].endswith(_BASES) for base in (*cls.fact.bases, cls.fact.name)):
+            continue
+        for name in sorted(_HOOKS & cls.methods.keys()):
+            number = cls.methods[name]
+            role = program.has(number, "optimizer.step", "update.run")
+            hops = program.effects.chain(number, role) if role else ()
+            if not hops or any(hop.call < 0 for hop in hops):
+                continue
+            step = program.call(hops[-1].function, hops[-1].call)
+            said = f" through `{readable(program.call(number, hops[0].call))}`" if len(hops) > 1 else ""
+            yield at_call(
+                program, number, hops[0].call, "GYR102", f"`{program.name(number)}` runs with every environment step, and reaches "
+                    f"`{readable(step)}`{said}: the weights move in the middle of a rollout",
+                evidence=program.hops(hops[1:]), side="sampling", pure=True, at_most=Severity.WARNING, key=f"{program.name(number)}>{step.name}",
+                hint="keep the rows here, and train in the hook at the end of the rollout",
+            )  # fmt: skip
