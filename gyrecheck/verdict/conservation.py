@@ -17,7 +17,17 @@ from gyrecheck.verdict.balance import Balance, balance, equation, overstated
 from gyrecheck.verdict.bare_counts import BY_NAME
 from gyrecheck.verdict.flows import Flow
 from gyrecheck.verdict.missing_term import CODE, TWICE, left_missing, suppressed, term_missing, undecided
-from gyrecheck.verdict.residual_shape import adds_up, floor, in_other_things, mid_cycle, named_as, over_capacity, steady_offset, stopped
+from gyrecheck.verdict.residual_shape import (
+    adds_up,
+    floor,
+    in_open_groups,
+    in_other_things,
+    mid_cycle,
+    named_as,
+    over_capacity,
+    steady_offset,
+    stopped,
+)
 from gyrecheck.verdict.ruling import Because, Docket, count
 
 
@@ -137,6 +147,10 @@ def _broken(snapshot: Snapshot, found: Balance, at: int, docket: Docket) -> None
     other = named_as(snapshot, account.sampled.last_place.text, r)
     if other:
         undecided(found, "dropped", r, docket, snapshot, f"; `{other}` is as many, and is not known to be a part of it")
+        return
+    holding = in_open_groups(snapshot, found) if r > 0 else ""
+    if holding:
+        undecided(found, "in_flight", r, docket, snapshot, f"; the groups of `{holding}` can hold as many, until they are full")
         return
     sum_of = f"{count(account.sampled.last)} {account.sampled.name} - ({equation(found)}) = {count(r)}"
     because = [Because(place, f"first line that does not close: {count(found.rows[at][1])}")]

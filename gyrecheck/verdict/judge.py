@@ -26,6 +26,7 @@ from gyrecheck.verdict.first_mini import judge_first_mini
 from gyrecheck.verdict.gap import judge_gap
 from gyrecheck.verdict.inflated import judge_inflated
 from gyrecheck.verdict.meant import as_meant
+from gyrecheck.verdict.open_groups import judge_open_groups
 from gyrecheck.verdict.out_of_range import within_range
 from gyrecheck.verdict.processes import Layout, judge_processes, layout
 from gyrecheck.verdict.ratio import judge_ratio
@@ -100,6 +101,7 @@ def judge(
     judge_early_stops(run, docket)
     judge_inflated(run, docket)
     judge_waiting(run, docket)
+    judge_open_groups(run, docket)
     judge_standstill(run, docket)
     judge_processes(run, docket)
     judge_diagnosis(run, load_ladders()["nothing_trains"], docket)

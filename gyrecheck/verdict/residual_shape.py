@@ -50,6 +50,17 @@ def in_other_things(found: Balance) -> int:
     return k if k >= 2 and not same and all(abs(ratio - k) <= 1e-3 * k for ratio in ratios) else 0
 
 
+def in_open_groups(snapshot: Snapshot, found: Balance) -> str:
+    """The level of open groups that can hold what is missing on every line, one group its size at most; empty where there is none."""
+    size = next((s.last for s in snapshot.of("group_size") if s.low == s.high and s.last >= 2), 0.0)
+    for groups in snapshot.of("in_flight", "left") if size and found.account.unit is not Unit.GROUP else ():
+        if groups.key.unit is Unit.GROUP and groups.orders[-1] >= found.rows[-1][0]:
+            held = [r <= size * groups.values[at] for order, r in found.rows if (at := groups.index(order)) >= 0]
+            if held and all(held):
+                return groups.name
+    return ""
+
+
 def named_as(snapshot: Snapshot, text: str, missing: float) -> str:
     """The name that nobody understood before a number of that size on the line; empty without, or where it says itself that it is a gap."""
     if missing < LEAST_NAMED:
