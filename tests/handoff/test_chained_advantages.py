@@ -38,6 +38,12 @@ def _lane(lane: int, how: str) -> list[dict[str, object]]:
         episode, t = (episode + 1, 0) if end else (episode, t + 1)
     gain = 0.0
     for at in reversed(range(90)):
+        if how == "early":
+            then = rows[at + 1] if at < 89 else None
+            cut = then is None or then["terminated"] or then["truncated"]
+            gain = rows[at]["reward"] + (0.0 if cut else GAMMA * then["value"] + GAMMA * LAM * gain) - rows[at]["value"]
+            rows[at]["advantage"] = gain
+            continue
         row, then = rows[at], rows[at + 1] if at < 89 else None
         end = row["terminated"] or row["truncated"]
         ahead = then["value"] if then else 0.0
@@ -74,6 +80,12 @@ def _rows(how: str, lanes: int, scaled: bool, packed: bool) -> list[dict[str, ob
 def test_ends(tmp_path, lanes, scaled, packed, how, codes):
     """Sums that run into the next episode, and cut-offs without the value beside them, are told; advantages of the episode alone are not."""
     assert _told(tmp_path, _rows(how, lanes, scaled, packed)) == codes
+
+
+@pytest.mark.parametrize("lanes", [1, 3])
+def test_a_sum_that_stops_one_step_early(tmp_path, lanes):
+    """Where episode ids bear the flags out, advantages that are cut at the row before an end, and not at the end, are told."""
+    assert _told(tmp_path, _rows("early", lanes, scaled=False, packed=False)) == {"GYR344"}
 
 
 def test_flags_that_stand_before_an_episode_are_read_as_such(tmp_path):

@@ -37,6 +37,8 @@ class ChainedAdvantages(Question):
         self.files: list[Ints] = []
         self.pairs: list[Bools] = []
         self.kept = 0
+        self.certain = True
+        """Whether ids or step counts tell episodes apart, and bear the flags out."""
 
     def feed(self, view: View) -> None:
         """Read one batch."""
@@ -52,6 +54,9 @@ class ChainedAdvantages(Question):
         true = steps.terminated if steps.terminated is not None else np.asarray(steps.ends & ~cut)
         following = _next_row(view, steps)
         inner = (following == np.arange(len(steps)) + 1) & (np.append(steps.episode[1:], -1) == steps.episode) & ~steps.ends
+        self.certain &= (
+            steps.labelled and not steps.per_record and bool((steps.ends[:-1] <= (steps.episode[1:] != steps.episode[:-1])).all())
+        )
         base = self.kept
         if view.path not in self.paths:
             self.paths.append(view.path)
@@ -68,6 +73,7 @@ class ChainedAdvantages(Question):
         fine = np.isfinite(numbers[:, :3]).all(axis=1)
         inner = np.flatnonzero(np.concatenate(self.pairs) & fine)
         inner = inner[fine[np.minimum(inner + 1, len(fine) - 1)] & (inner + 1 < len(fine))]
+        inner = inner[~ends[inner + 1]]  # a sum that stops one step early shall not hide the rest
         scale = float(np.abs(numbers[fine, 2]).max(initial=0.0))
         fit = _fitted(numbers, inner, scale)
         if fit is None:
@@ -83,7 +89,8 @@ class ChainedAdvantages(Question):
         before = at[at > 0] - 1
         late = np.abs(numbers[before, 2] - _at_end(numbers[before], fit)) <= limit
         if late.sum() * 2 >= max(len(before), 1):
-            return  # the flag says that an episode ended before its row
+            yield from self._one_early(case, record, at, chained & ~own, late)
+            return
         across = chained & ~own
         if across.sum() >= LEAST_ENDS and across.sum() * 2 >= known.sum():
             first = int(at[across][0])
@@ -105,6 +112,16 @@ class ChainedAdvantages(Question):
             )
             where = self._where(record, at[cut])
             yield case.finding("GYR329", text, where=where, role="advantage", side="training", severity=Severity.WARNING)
+
+    def _one_early(self, case: Case, record: Ints, at: Ints, across: Bools, late: Bools) -> Iterator[Finding]:
+        """The sum stops one step before the end and runs over it: ends that an id or a step count bears out are not those of the row before."""
+        if not self.certain or across.sum() < LEAST_ENDS or across.sum() * 2 < len(at):
+            return
+        text = (
+            f"`{case.roles.key('advantage')}` stops one step early at {int(late.sum())} of {len(at)} ends and runs on over the end itself: the flag of "
+            "the step after was asked, so the last step takes the value and the advantage of the next episode"
+        )
+        yield case.finding("GYR344", text, where=self._where(record, at[across]), role="advantage", side="training")
 
     def _where(self, record: Ints, rows: Ints) -> Ranges:
         files, where = np.concatenate(self.files), Ranges()

@@ -47,10 +47,11 @@ def time_limit(seen: Episodes, case: Case) -> Iterator[Finding]:
         return
     if any(length > longest for length in unended) or len(hits) <= lengths[longest - 1]:  # no limit, or no pile at one
         return
+    pile = max((count for length, count in lengths.items() if length != longest and 2 * length >= longest), default=0)
     declared = bool(np.isfinite(seen.limit)) and longest == seen.limit
     varied = len(lengths) >= 2
     if longest < (3 if declared else load_record_limits().short_episode) or not (
-        (declared and hits) or (varied and len(hits) >= 3) or (varied and len(hits) == 2 and longest % 10 == 0)
+        (declared and hits) or (varied and len(hits) >= 3 and len(hits) > 2 * pile) or (varied and len(hits) == 2 and longest % 10 == 0)
     ):
         return
     where = Ranges()

@@ -45,7 +45,7 @@ class Episodes(Question):
         self.contradict_seen: list[tuple[int, str]] = []
         self.done_is_terminated = True
         self.limit: float = np.nan
-        self.labelled = False
+        self.labelled = self.per_record = self.named = False
         self.rollouts = RolloutEnds()
         self.flags_seen: set[str] = set()
 
@@ -58,6 +58,8 @@ class Episodes(Question):
         if limit is not None and np.isfinite(limit).any():
             self.limit = float(np.nanmax(limit))
         self.labelled |= steps.labelled
+        self.per_record |= steps.per_record
+        self.named |= view.has("episode_id")
         self.rollouts.read(view)
         self.steps += len(steps)
         self._flags(view, steps)
@@ -251,7 +253,13 @@ class Episodes(Question):
             )
         inner = list(self.episodes.values())
         silent = [e for e in inner[:-1] if not (e.terminated or e.truncated or e.done)]
-        if self.flags_seen and len(inner) >= 4 and len(silent) == len(inner) - 1 and not any(self.any_true.values()):
+        segments_alone = bool(case.roles.key("bootstrap_value")) or (
+            self.per_record and not self.named
+        )  # parts of a rollout, cut by its length
+        none = len(silent) == len(inner) - 1 and not any(self.any_true.values())
+        if none and segments_alone:
+            return
+        if self.flags_seen and len(inner) >= 4 and none:
             yield case.finding(
                 "GYR328",
                 f"no end flag is ever true although {len(inner)} episodes follow one another",

@@ -8,6 +8,7 @@ import numpy as np
 
 from gyrecheck.model.fields import Column, Kind, State
 from gyrecheck.model.finding import Finding, Severity
+from gyrecheck.verdict.records.contents import marks_of
 from gyrecheck.verdict.records.question import Case, Question
 from gyrecheck.verdict.records.ranges import Ranges
 from gyrecheck.verdict.records.view import View, lead, rank
@@ -36,6 +37,10 @@ def _cut_off(view: View) -> np.ndarray[tuple[int], np.dtype[np.bool_]] | None:
     return out
 
 
+SELDOM = 0.05
+"""Share of other steps that may lead back to where they began."""
+
+
 class FinalObservation(Question):
     """Cut-off episodes whose last observation is not kept, so that nothing can be bootstrapped."""
 
@@ -46,6 +51,8 @@ class FinalObservation(Question):
         self.missing = Ranges()
         self.ends = 0
         self.null = False
+        self.repeated = Ranges()
+        self.stays = self.rows = self.cut = 0
 
     def feed(self, view: View) -> None:
         """Read one batch."""
@@ -63,6 +70,15 @@ class FinalObservation(Question):
         reward = view.column("reward")
         if reward is not None and rank(reward) >= 1:
             kept |= lead(obs) == lead(reward) + 1
+        same = marks_of(view, "obs") == marks_of(view, "next_obs") if view.has("next_obs") else np.zeros(view.rows, np.bool_)
+        flat = np.asarray(obs.flat)
+        if flat.dtype.kind == "f" and bool((flat != np.round(flat)).any()):  # on a grid a step may lead nowhere
+            told = [flag for role in ("terminated", "done") if (flag := view.flag(role)) is not None]
+            ended = np.asarray(np.any([truncated, *told], axis=0))
+            self.repeated.add(view.path, view.records[ended & same])
+            self.cut += int((truncated & same & kept).sum())
+            self.stays += int((same & ~ended).sum())
+            self.rows += int((~ended).sum())
         missing = truncated & ~kept
         kept_apart = any(view.has(role) for role in ("next_obs", "final_obs", "bootstrap_value"))
         self.null |= kept_apart and bool(missing.any())
@@ -70,6 +86,13 @@ class FinalObservation(Question):
 
     def answer(self, case: Case) -> Iterator[Finding]:
         """A warning where the field is there and left out at cut-offs, a note where the file has none."""
+        if self.cut >= 2 and 2 * self.cut >= self.ends and self.stays <= SELDOM * self.rows:
+            after, obs = case.roles.key("next_obs"), case.roles.key("obs")
+            text = (
+                f"no final observation at {self.cut} of {self.ends} truncated ends: `{after}` repeats the `{obs}` of its own step there "
+                "and nowhere else, so the value that is bootstrapped is that of the step before"
+            )
+            yield case.finding("GYR345", text, where=self.repeated, role="next_obs", severity=Severity.WARNING)
         if self.missing:
             text = (
                 f"no final observation at {self.missing.rows} of {self.ends} truncated ends: the value of what would have "

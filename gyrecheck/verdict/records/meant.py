@@ -6,6 +6,7 @@ form. One letter is no name where no other key is known. Ids that every group of
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -170,7 +171,7 @@ def _fits(family: Family, column: Column) -> bool:
     if form == "list":
         return longest > 1 and Kind.OBJECT not in kinds and Kind.TEXT not in kinds
     if form == "whole":
-        return kinds <= {Kind.INT, Kind.FLOAT} and _is_whole(column)
+        return (kinds <= {Kind.INT, Kind.FLOAT} and _is_whole(column)) or (kinds == {Kind.TEXT} and _is_numbered(column))
     if form == "text":
         return kinds == {Kind.TEXT} and longest == 1
     if form == "shared":
@@ -183,6 +184,12 @@ def _fits(family: Family, column: Column) -> bool:
 def _is_flag(column: Column) -> bool:
     flat = np.asarray(column.flat)
     return flat.dtype.kind == "b" or bool(np.isin(flat[np.isfinite(flat)], (0, 1)).all())
+
+
+def _is_numbered(column: Column) -> bool:
+    """Whether texts are one word and a number, as in `step-7`."""
+    found = [re.fullmatch(r"([A-Za-z][A-Za-z_\-. ]*)(\d{1,15})", text) for text in column.texts or () if text is not None]
+    return bool(found) and all(found) and len({match.group(1) for match in found if match}) == 1
 
 
 def _is_whole(column: Column) -> bool:

@@ -50,6 +50,8 @@ class Successor(Question):
         self.rows = 0
         self.two_ahead = 0
         self.two_pairs = 0
+        self.wrapped = Ranges()
+        self.wraps = 0
         self.ahead: dict[int, list[int]] = {}
         """Of each number of steps the rows that chain so far on, and all that could."""
         self.distinct: Floats | None = None
@@ -90,7 +92,21 @@ class Successor(Question):
             if wrong.any():
                 self.two_ahead += int((both & equal_rows(after[:-2], obs[2:])).sum())
         self._several(view, steps)
+        self._wrapped(view, steps)
         self._over_ends(view, steps)
+
+    def _wrapped(self, view: View, steps: Steps) -> None:
+        """Last steps whose successor is the first observation of their own episode: rolled round in place of shifted."""
+        if steps.obs is None or steps.next_obs is None or steps.obs.dtype.kind != "f":
+            return
+        starts = np.flatnonzero(np.diff(steps.episode, prepend=-1))
+        lasts = np.append(starts[1:], len(steps)) - 1
+        whole = (lasts - starts >= 2) & (steps.obs[starts] != np.round(steps.obs[starts])).any(axis=1)
+        if not steps.per_record:
+            whole &= steps.ends[lasts] if steps.ends is not None else False
+        starts, lasts = starts[whole], lasts[whole]
+        self.wraps += len(lasts)
+        self.wrapped.add(view.path, np.sort(steps.record[lasts[equal_rows(steps.next_obs[lasts], steps.obs[starts])]]))
 
     def _several(self, view: View, steps: Steps) -> None:
         """Rows that say that they lead over several steps: how many of them chain k rows on in their episode, for each k."""
@@ -179,6 +195,12 @@ class Successor(Question):
             sure = len(self.starts) > 1 and (share >= 0.5 or self.leak_truncated > 0)
             severity = None if sure else Severity.WARNING
             yield case.finding("GYR325", text, where=self.leak, role="next_obs", evidence=self.leak_seen, severity=severity)
+        if self.wrapped.rows >= 2 and self.wrapped.rows >= MOSTLY * self.wraps:
+            text = (
+                f"`{after}` of the last step is the first `{obs}` of the same episode at {self.wrapped.rows} of {self.wraps} ends: rolled round in "
+                "place of shifted, so the end leads back to the start"
+            )
+            yield case.finding("GYR326", text, where=self.wrapped, role="next_obs")
         several = any(pairs >= LEAST and hits >= MOSTLY * pairs for hits, pairs in self.ahead.values())
         if not self.broken or self._shuffled() or several:
             return
