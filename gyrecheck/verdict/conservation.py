@@ -104,7 +104,8 @@ def _broken(snapshot: Snapshot, found: Balance, at: int, docket: Docket) -> None
     at = min(max(at, 0), len(found.rows) - 1)
     order = found.rows[at][0]
     moved, how = _moved(found, at)
-    place = moved.place_at(order) if moved else account.sampled.place_at(order)
+    told = moved or next((f for f in account.flows if any(s.orders[max(s.index(order), 0)] == order for s in f.series)), account.sampled)
+    place = told.place_at(order)
     since = f"since line {place.line}" if place.line else "at the end"
     name = f" {account.things}" if account.things else ""
     name += f" (run {account.segment} of {account.segments})" if account.segments > 1 else ""

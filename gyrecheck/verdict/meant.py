@@ -29,7 +29,7 @@ def as_meant(snapshot: Snapshot) -> Snapshot:
     told_once = {(s.path, s.lines[0]) for s in snapshot.series if s.count == 1 and kinds[s.key.term] == "setting"}
     counters = {name for name, kind in kinds.items() if kind == "counter"}
     series = _flat_is_dropped(tuple(_meant(_total_alone(s, snapshot, counters), told_once) for s in snapshot.series))
-    series = _slots_stand_in(counted_is_sampled(series))
+    series = _passes(_slots_stand_in(counted_is_sampled(series)))
     if not any(s.key.term in {"age", "age_max"} for s in series):
         series += _ages(series, ("sample_version", "loaded"), "age", ("trainer_version", "policy_version"))
     series += _ages(series, ("oldest_version",), "age_max", ("trainer_version",))
@@ -92,6 +92,17 @@ def _meant(series: Series, settings: set[tuple[str, int]]) -> Series:
     if key.term == "capacity" and series.count >= 3 and series.low != series.high:
         return replace(series, key=replace(key, term="left", cumulative="yes"))
     return series
+
+
+def _passes(series: tuple[Series, ...]) -> tuple[Series, ...]:
+    """`num_iterations=2` beside an `iteration` that goes 1, 2, 1, 2: so often each batch is gone over, and no run's length."""
+    tops = {one.high for one in series if one.key.term == "within" and one.high > 1 and "iter" in one.name.lower()}
+    return tuple(
+        replace(one, key=replace(one.key, term="declared_reuse"))
+        if one.key.term == "total_steps" and not one.key.sure and one.last in tops and "iter" in one.name.lower()
+        else one
+        for one in series
+    )
 
 
 def _slots_stand_in(series: tuple[Series, ...]) -> tuple[Series, ...]:
