@@ -57,7 +57,34 @@ def displaced(case: Case, table: GroupTable, members: list[Ints], reward: Floats
     if found is not None:
         yield found
         return
+    yield from _neighbours_baseline(case, table, members, reward, advantage, scale)
     yield from _impossible(case, table, members, reward, advantage, scale)
+
+
+def _neighbours_baseline(
+    case: Case, table: GroupTable, members: list[Ints], reward: Floats, advantage: Floats, scale: float
+) -> Iterator[Finding]:
+    """Groups whose advantage is 0 at the mean of the group before or behind: the baseline was taken one group too late or too early."""
+    zero: dict[int, float] = {}
+    for at, m in enumerate(members):
+        if np.ptp(reward[m]) > 0 and np.ptp(advantage[m]) > 0 and affine(reward[m], advantage[m], scale):
+            slope = float(np.cov(reward[m], advantage[m], bias=True)[0, 1] / reward[m].var())
+            zero[at] = float(reward[m].mean() - advantage[m].mean() / slope)
+    means = [float(reward[m].mean()) for m in members]
+    limit = 3 * (load_record_limits().group_rounding * scale + 1e-4)
+    for shift in (1, -1):
+        there = [at for at in zero if 0 <= at - shift < len(members) and abs(means[at - shift] - means[at]) > 2 * limit]
+        hit = [at for at in there if abs(zero[at] - means[at - shift]) <= limit and abs(zero[at] - means[at]) > limit]
+        if len(hit) >= 4 and len(hit) >= 0.8 * len(there):
+            where = Ranges()
+            table.add(where, np.concatenate([members[at] for at in hit]))
+            side, first = "before" if shift == 1 else "behind", hit[0]
+            text = (
+                f"advantage not of own group: in {len(hit)} of {len(there)} groups it is 0 at the mean reward of the group {side}: group "
+                f"{table.names[first]} has the baseline {show(zero[first])}, its own mean is {show(means[first])}"
+            )
+            yield case.finding("GYR339", text, where=where, role="advantage", side="training", severity=Severity.WARNING)
+            return
 
 
 def _impossible(case: Case, table: GroupTable, members: list[Ints], reward: Floats, advantage: Floats, scale: float) -> Iterator[Finding]:

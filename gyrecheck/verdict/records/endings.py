@@ -10,7 +10,10 @@ from gyrecheck.model.fields import Kind
 from gyrecheck.model.finding import Finding, Severity
 from gyrecheck.verdict.records.question import Case, Question
 from gyrecheck.verdict.records.ranges import Ranges
-from gyrecheck.verdict.records.view import Bools, View, rank
+from gyrecheck.verdict.records.view import Bools, Floats, Ints, View, rank
+
+LEAST = 3
+"""Answers whose end token is not counted."""
 
 
 class Endings(Question):
@@ -25,6 +28,8 @@ class Endings(Question):
         self.bare = Ranges()
         self.closed = 0
         self.ended = 0
+        self.uncounted = Ranges()
+        self.closing = 0
         self.seen: dict[str, list[tuple[int, str]]] = {"unflagged": [], "flagged": [], "bare": []}
         self.rows = 0
 
@@ -59,11 +64,22 @@ class Endings(Question):
         row = np.repeat(np.arange(view.rows), counts)
         holds = np.bincount(row[flat == end[row]], minlength=view.rows) > 0  # padded answers hold it further in
         self.ended += int(there.sum())
+        self._counted_end(view, there & (counts >= 2), end, counts)
         self.closed += int((there & holds).sum())
         self.bare.add(view.path, view.records[there & ~holds])
         for at in np.flatnonzero(there & ~holds)[: 5 - len(self.seen["bare"])].tolist():
             last = int(flat[int(np.cumsum(counts)[at]) - 1])
             self.seen["bare"].append((int(view.records[at]), f"last token {last}, `{view.roles.key('eos_token')}` {int(end[at])}"))
+
+    def _counted_end(self, view: View, there: Bools, end: Floats, counts: Ints) -> None:
+        """Answers whose last token is their end token, and those of them whose mask counts every token but that one."""
+        mask, tokens = view.column("mask"), view.column("tokens")
+        if mask is None or tokens is None or mask.kind is Kind.TEXT or not np.array_equal(np.asarray(mask.counts), counts):
+            return
+        on, last = view.counted("mask"), np.maximum(np.cumsum(counts) - 1, 0)
+        closing = there & (np.asarray(tokens.flat)[last] == end) & on[last - 1] & (np.asarray(tokens.flat)[last - 1] != end)
+        self.closing += int(closing.sum())
+        self.uncounted.add(view.path, view.records[closing & ~on[last]])
 
     def answer(self, case: Case) -> Iterator[Finding]:
         """Contradictions, and answers that lack the end token that most have."""
@@ -83,6 +99,12 @@ class Endings(Question):
             yield case.finding(
                 "GYR330", text, where=self.flagged, role="truncated", evidence=self.seen["flagged"], severity=Severity.WARNING
             )
+        if self.uncounted.rows >= LEAST and self.uncounted.rows * 2 > self.closing:
+            text = (
+                f"`{case.roles.key('mask')}` leaves out the end token of {self.uncounted.rows} of {self.closing} answers whose other tokens it counts "
+                f"to the last (`{case.roles.key('eos_token')}`): the policy never learns to stop there"
+            )
+            yield case.finding("GYR348", text, where=self.uncounted, role="mask", severity=Severity.WARNING)
         if self.bare and self.closed >= 2 and self.closed > self.bare.rows:
             text = (
                 f"no end token in {self.bare.rows} of {self.ended} answers that were not cut off, the others hold it: {self.seen['bare'][0][1]}; "

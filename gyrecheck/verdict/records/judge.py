@@ -25,6 +25,7 @@ from gyrecheck.verdict.records.first_flags import FirstFlags
 from gyrecheck.verdict.records.group_prompts import GroupPrompts
 from gyrecheck.verdict.records.groups import Groups
 from gyrecheck.verdict.records.kinds import KindDrift
+from gyrecheck.verdict.records.late_rewards import LateRewards
 from gyrecheck.verdict.records.lengths import Lengths
 from gyrecheck.verdict.records.logprobs import LogProbs
 from gyrecheck.verdict.records.masked_returns import MaskedReturns
@@ -73,6 +74,7 @@ QUESTIONS: tuple[type[Question], ...] = (
     FirstFlags,
     Returns,
     MaskedReturns,
+    LateRewards,
     SummedRows,
     ChainedAdvantages,
     ValueTargets,

@@ -1,0 +1,69 @@
+"""Sparse rewards that stand one row late: at the first step of the episode behind the end that earned them (GYR314)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from gyrecheck.model.finding import Finding, Severity
+from gyrecheck.verdict.records.question import Case, Question
+from gyrecheck.verdict.records.ranges import Ranges
+from gyrecheck.verdict.records.steps import steps_of
+from gyrecheck.verdict.records.view import View
+
+LEAST = 3
+SPARSE = 0.35
+"""Share of steps with a reward up to which each of them can be placed."""
+
+
+class LateRewards(Question):
+    """Counts where in their episodes rewards that are not 0 stand."""
+
+    about = "places of sparse rewards"
+    needs = tuple(("reward", role) for role in ("terminated", "truncated", "done"))
+
+    def __init__(self) -> None:
+        self.late = Ranges()
+        self.rewards = self.rows = self.ends = self.elsewhere = 0
+        self.labelled = True
+
+    def feed(self, view: View) -> None:
+        """Read one batch; its first row follows nothing that is known."""
+        steps = steps_of(view)
+        if steps is None or steps.reward is None or steps.ends is None or steps.per_record or len(steps) < 2:
+            return
+        self.labelled &= steps.labelled
+        file_order = np.argsort(steps.order, kind="stable")
+        lanes = view.labels("env_id") or [0] * view.rows
+        given = np.nan_to_num(steps.reward) != 0
+        behind = np.zeros(len(steps), np.bool_)
+        last: dict[object, int] = {}
+        for at in file_order.tolist():
+            lane = lanes[int(steps.order[at])]
+            if lane in last:
+                before = last[lane]
+                behind[at] = bool(steps.ends[before]) and steps.episode[at] != steps.episode[before]
+            last[lane] = at
+        self.rows += len(steps)
+        self.rewards += int(given.sum())
+        self.ends += int(behind.sum())
+        self.elsewhere += int((given & ~behind).sum())
+        self.late.add(view.path, np.sort(steps.record[given & behind]))
+
+    def answer(self, case: Case) -> Iterator[Finding]:
+        """All of them behind ends, where each end but the last brought one."""
+        if (
+            not self.labelled
+            or self.elsewhere
+            or self.late.rows < LEAST
+            or self.rewards > SPARSE * self.rows
+            or self.late.rows * 2 < self.ends
+        ):
+            return
+        key = case.roles.key("reward")
+        text = (
+            f"`{key}` stands one row late: all {self.late.rows} rewards that are not 0 are those of the first step behind an end, and no step that ends "
+            "an episode has one: each row holds the reward of the step before"
+        )
+        yield case.finding("GYR314", text, where=self.late, role="reward", severity=Severity.WARNING)
