@@ -13,6 +13,7 @@ from gyrecheck.verdict.shapes.after_reset import after_reset
 from gyrecheck.verdict.shapes.appended_apart import appended_apart
 from gyrecheck.verdict.shapes.callback_trains import callback_trains
 from gyrecheck.verdict.shapes.carried_over import carried_over
+from gyrecheck.verdict.shapes.cleared_each_call import cleared_each_call
 from gyrecheck.verdict.shapes.clip_beside import clip_beside
 from gyrecheck.verdict.shapes.clipped_return import clipped_return
 from gyrecheck.verdict.shapes.crossing import crossing
@@ -53,6 +54,7 @@ from gyrecheck.verdict.shapes.same_object import same_object
 from gyrecheck.verdict.shapes.same_seed import same_seed
 from gyrecheck.verdict.shapes.sampler_log import sampler_log
 from gyrecheck.verdict.shapes.schedule import schedule
+from gyrecheck.verdict.shapes.schedule_beside import schedule_beside
 from gyrecheck.verdict.shapes.shared_model import shared_model
 from gyrecheck.verdict.shapes.shared_part import shared_part
 from gyrecheck.verdict.shapes.snapshot_once import snapshot_once
@@ -65,6 +67,7 @@ from gyrecheck.verdict.shapes.target_moves import target_moves
 from gyrecheck.verdict.shapes.trained_anchor import trained_anchor
 from gyrecheck.verdict.shapes.training_env import training_env
 from gyrecheck.verdict.shapes.unbounded import unbounded
+from gyrecheck.verdict.shapes.unlisted_weights import unlisted_weights
 from gyrecheck.verdict.shapes.unrelated_flag import unrelated_flag
 from gyrecheck.verdict.shapes.version_apart import version_apart
 from gyrecheck.verdict.shapes.version_per_piece import version_per_piece
@@ -86,10 +89,12 @@ SHAPES: tuple[Shape, ...] = (
     gradient_rhythm,
     step_order,
     clip_beside,
+    cleared_each_call,
     carried_over,
     remade,
     optimizer_reach,
     shared_part,
+    unlisted_weights,
     emptied_hook,
     never_stepped,
     empty_update,
@@ -98,6 +103,7 @@ SHAPES: tuple[Shape, ...] = (
     kept_graph,
     target_moves,
     schedule,
+    schedule_beside,
     overcounted,
     rate_set,
     off_beat,

@@ -246,3 +246,16 @@ def test_passes_over_answers_that_are_sampled_for_each_batch(tmp_path, fresh, co
         "            loss.backward()\n            opt.step()\n"
     )
     assert told(tmp_path, "GYR219") == count
+
+
+@pytest.mark.parametrize(("given", "count"), [("params", 0), ("net.parameters()", 1)])
+def test_parameters_that_are_gathered_in_a_list(tmp_path, given, count):
+    """A plain tensor is held when the list that the optimizer is given was joined with it, however often its name was bound."""
+    (tmp_path / "fit.py").write_text(
+        "import torch\n\nclass Net(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.body = torch.nn.Linear(4, 2)\n"
+        "        self.spread = torch.zeros(2, requires_grad=True)\n\n    def forward(self, x):\n        return self.body(x) * self.spread.exp()\n\n"
+        "def fit(batches):\n    net = Net()\n    params = list(net.parameters())\n    params = params + [net.spread]\n    params = list(params)\n"
+        f"    opt = torch.optim.Adam({given}, lr=3e-4)\n    for batch in batches:\n        loss = net(batch).mean()\n        opt.zero_grad()\n"
+        "        loss.backward()\n        opt.step()\n"
+    )
+    assert told(tmp_path, "GYR224") == count
