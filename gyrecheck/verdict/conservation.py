@@ -16,7 +16,8 @@ from gyrecheck.verdict.accounts import Account
 from gyrecheck.verdict.balance import Balance, balance, equation, overstated
 from gyrecheck.verdict.bare_counts import BY_NAME
 from gyrecheck.verdict.flows import Flow
-from gyrecheck.verdict.missing_term import CODE, TWICE, left_missing, suppressed, term_missing, undecided
+from gyrecheck.verdict.interleaved import in_turns
+from gyrecheck.verdict.missing_term import CODE, TWICE, left_missing, not_told_apart, suppressed, term_missing, undecided
 from gyrecheck.verdict.residual_shape import (
     adds_up,
     floor,
@@ -41,7 +42,9 @@ def judge_conservation(snapshot: Snapshot, accounts: tuple[Account, ...], docket
         if account is not accounts[0] and len(found.missing) > 1 and account.sampled is None:
             continue
         balances.append(found)
-        if snapshot.suppressed:
+        if (mixed := in_turns(account)) is not None:
+            not_told_apart(mixed, account, docket)
+        elif snapshot.suppressed:
             suppressed(snapshot, found, docket)
         elif account.sampled is None or (account.taken is None and account.mode != "replay"):
             term_missing(snapshot, found, docket)

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from gyrecheck.model.finding import Severity, State
 from gyrecheck.model.snapshot import Place, Snapshot
+from gyrecheck.verdict.accounts import Account
 from gyrecheck.verdict.balance import Balance, equation
+from gyrecheck.verdict.flows import Flow
 from gyrecheck.verdict.residual_shape import adds_up
 from gyrecheck.verdict.ruling import Docket, count
 
@@ -120,5 +122,21 @@ def suppressed(snapshot: Snapshot, found: Balance, docket: Docket) -> None:
         unit=found.account.unit.value,
         because=at,
         hint=hint,
+        at_most=Severity.WARNING,
+    )
+
+
+def not_told_apart(flow: Flow, account: Account, docket: Docket) -> None:
+    """Enter that several processes print a running total under one name, so that its sum is not known."""
+    docket.add(
+        CODE,
+        State.UNDECIDED,
+        f"conservation: `{flow.name}` goes up and down as running totals of several processes do, and the log does not tell them apart: "
+        "what they add up to is not known",
+        quantity=flow.term,
+        value=None,
+        unit=account.unit.value,
+        because=[flow.first_place, flow.last_place],
+        hint="print `pid=N` on each line, or give each process's own log",
         at_most=Severity.WARNING,
     )
