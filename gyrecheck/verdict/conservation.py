@@ -25,6 +25,7 @@ from gyrecheck.verdict.residual_shape import (
     in_other_things,
     mid_cycle,
     named_as,
+    named_as_sum,
     over_capacity,
     steady_offset,
     stopped,
@@ -151,6 +152,11 @@ def _broken(snapshot: Snapshot, found: Balance, at: int, docket: Docket) -> None
     other = named_as(snapshot, account.sampled.last_place.text, r)
     if other:
         undecided(found, "dropped", r, docket, snapshot, f"; `{other}` is as many, and is not known to be a part of it")
+        return
+    both = named_as_sum(snapshot, found) if r > 0 else None
+    if both is not None:
+        told = f"; `{both[0]}` and `{both[1]}` are together as many on the first line and the last, and are not known to be parts of it"
+        undecided(found, "dropped", r, docket, snapshot, told)
         return
     holding = in_open_groups(snapshot, found) if r > 0 else ""
     if holding:

@@ -6,7 +6,7 @@ Each answer is read from the residuals and the terms' last moves alone; nothing 
 from __future__ import annotations
 
 import re
-from itertools import pairwise
+from itertools import combinations, pairwise
 from math import gcd
 
 from gyrecheck.model.events import Unit
@@ -16,6 +16,8 @@ from gyrecheck.verdict.flows import last_move
 
 LEAST_NAMED = 10
 """A smaller number may stand on a line by chance."""
+LEAST_ENDS = 4
+"""Lines of a balance from which on its first and its last say something together."""
 _NAMED = re.compile(r"([A-Za-z][\w./-]*)[\"']?\s*[=:]?\s*(\d[\d,]*(?:\.\d+)?)(?![\w.%/])")
 _THINGS = re.compile(
     r"(?<![a-z])(frame|timestep|step|transition|sample|episode|trajector|rollout|group|prompt|token|row|sequence|completion)(?:s|y|ies)?(?![a-z])"
@@ -65,15 +67,30 @@ def named_as(snapshot: Snapshot, text: str, missing: float) -> str:
     """The name that nobody understood before a number of that size on the line; empty without, or where it says itself that it is a gap."""
     if missing < LEAST_NAMED:
         return ""
+    return next((name for name, number in _unnamed(snapshot, text).items() if number == missing), "")
+
+
+def named_as_sum(snapshot: Snapshot, found: Balance) -> tuple[str, str] | None:
+    """Two names that nobody understood, whose numbers make up what is missing on the first line and on the last one."""
+    sampled = found.account.sampled
+    if sampled is None or found.residual < LEAST_NAMED or len(found.rows) < LEAST_ENDS or found.rows[0][0] != sampled.first_order:
+        return None
+    first, last = _unnamed(snapshot, sampled.first_place.text), _unnamed(snapshot, sampled.last_place.text)
+    for one, other in combinations([name for name in last if name in first], 2):
+        ends = (last[one] + last[other], found.residual), (first[one] + first[other], found.rows[0][1])
+        if all(abs(told - missing) <= found.tolerance for told, missing in ends) and min(last[one], last[other]) > 0:
+            return one, other
+    return None
+
+
+def _unnamed(snapshot: Snapshot, text: str) -> dict[str, float]:
+    """Numbers of a line behind names of which no word is in a name that was understood."""
     known = {word for s in snapshot.series for word in re.findall(r"[a-z]+", s.name.lower())}
-    for name, number in _NAMED.findall(text):
-        if (
-            float(number.replace(",", "")) == missing
-            and not _SAYS_MISSING.search(name)
-            and not known.intersection(re.findall(r"[a-z]+", name.lower()))
-        ):
-            return str(name)
-    return ""
+    return {
+        str(name): float(number.replace(",", ""))
+        for name, number in _NAMED.findall(text)
+        if not _SAYS_MISSING.search(name) and not known.intersection(re.findall(r"[a-z]+", name.lower()))
+    }
 
 
 def stopped(found: Balance, last_good: int) -> bool:
