@@ -31,6 +31,7 @@ _CUTS = frozenset(
 _LOADERS = frozenset({"DataLoader"})
 _ROWS = frozenset({"TensorDataset", "dataset_of", "randperm", "permutation"})
 _DEEP = 4
+_FEW = 3
 
 
 def passes_inside(program: Program, _layout: Layout) -> Iterator[Suspect]:
@@ -90,7 +91,8 @@ def _parts(program: Program, number: int, atoms: Atoms, depth: int) -> bool:
         if isinstance(atom, str):
             if atom.startswith("="):
                 continue
-            if any(_parts(program, number, b.value, depth + 1) for b in fact.binds if b.target == atom and b.form == "="):
+            binds = [b for b in fact.binds if b.target == atom and b.form == "="]
+            if len(binds) <= _FEW and any(_parts(program, number, b.value, depth + 1) for b in binds):
                 return True
             continue
         call = fact.calls[atom]

@@ -29,6 +29,7 @@ from gyrecheck.verdict.shapes.kept_graph import kept_graph
 from gyrecheck.verdict.shapes.keyed_targets import keyed_targets
 from gyrecheck.verdict.shapes.left_behind import left_behind
 from gyrecheck.verdict.shapes.left_in_eval import left_in_eval
+from gyrecheck.verdict.shapes.limit_unheeded import limit_unheeded
 from gyrecheck.verdict.shapes.live_buffer import live_buffer
 from gyrecheck.verdict.shapes.logprob_source import logprob_source
 from gyrecheck.verdict.shapes.lost_records import lost_records
@@ -36,6 +37,7 @@ from gyrecheck.verdict.shapes.made_up_row import made_up_row
 from gyrecheck.verdict.shapes.missing_field import missing_field
 from gyrecheck.verdict.shapes.never_refreshed import never_refreshed
 from gyrecheck.verdict.shapes.never_stepped import never_stepped
+from gyrecheck.verdict.shapes.obs_after_step import obs_after_step
 from gyrecheck.verdict.shapes.off_beat import off_beat
 from gyrecheck.verdict.shapes.optimizer_reach import optimizer_reach
 from gyrecheck.verdict.shapes.overcounted import overcounted
@@ -131,6 +133,8 @@ SHAPES: tuple[Shape, ...] = (
     unrelated_flag,
     after_reset,
     reward_before_step,
+    obs_after_step,
+    limit_unheeded,
     put_again,
     papered_over,
     sampler_log,

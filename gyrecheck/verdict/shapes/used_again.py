@@ -26,7 +26,7 @@ def used_again(program: Program, number: int) -> Iterator[Suspect]:
     ]
     places = [(number, bind, -1) for bind in _kept(program, number)]
     for edge in program.calls.edges[number]:
-        if edge.call >= 0 and edge.kind == "call":
+        if edge.call >= 0 and edge.kind in {"call", "name"}:
             places += [(edge.callee, bind, edge.call) for bind in _kept(program, edge.callee)]
     for where, bind, call in places:
         if call >= 0:
