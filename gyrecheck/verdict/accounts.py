@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from gyrecheck.model.events import Unit
 from gyrecheck.model.snapshot import Series, Snapshot
-from gyrecheck.verdict.account_terms import closes, fills_a_store, flow_of, group_members, once, sinks, step_axis
+from gyrecheck.verdict.account_terms import SINKS, closes, fills_a_store, flow_of, group_members, once, sinks, step_axis
 from gyrecheck.verdict.flows import Flow, build_flows
 
 LEVELS = frozenset(("left", "in_flight"))
@@ -117,7 +117,7 @@ def _parted(flows: list[Flow]) -> list[tuple[tuple[Unit, str], list[Flow], list[
             unit = next(iter(units))
         elif unit is not Unit.SAMPLE and len(units) == 1 and unit not in units and flow.term not in main:
             notes.append(f"`{flow.name}` counts {unit.value}s, the balance is in {next(iter(units)).value}s: left out")
-        if not stream and len(streams) == 1 and not any(f.term == flow.term and f.stream for f in flows):
+        if not stream and len(streams) == 1 and not any(f.stream and _same_way(f, flow) for f in flows):
             stream = next(iter(streams))
         elif stream and len(streams) == 1 and not any(f.term == flow.term and not f.stream for f in flows):
             stream = stream if any(f.stream for f in flows if f.term in main) else ""
@@ -130,6 +130,11 @@ def _parted(flows: list[Flow]) -> list[tuple[tuple[Unit, str], list[Flow], list[
             + "): numbers without a unit are balanced on their own; --unit names it"
         )
     return [(name, members, notes) for name, members in groups.items()]
+
+
+def _same_way(one: Flow, other: Flow) -> bool:
+    """Whether two flows tell one quantity: drops for two reasons are two."""
+    return one.term == other.term and (one.term not in SINKS or one.reason == other.reason)
 
 
 def _account(unit: Unit, stream: str, flows: list[Flow], snapshot: Snapshot, notes: list[str], given: float | None) -> Account | None:

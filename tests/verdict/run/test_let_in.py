@@ -56,3 +56,15 @@ def test_a_number_that_the_runs_own_steps_have_passed_is_not_its_length() -> Non
     assert not [v for v in judge_text(text, load_codes()).verdicts if v.code == "GYR514" and v.state is State.BROKEN]
     short = text.replace("max_steps=60", "max_steps=6").replace("num_iterations=2 ", "").split("step 7 ")[0]
     assert [v.value for v in judge_text(short, load_codes()).verdicts if v.code == "GYR514" and v.state is State.BROKEN] == [6]
+
+
+def test_drops_for_two_reasons_stand_in_one_balance_whatever_part_names_them() -> None:
+    """100 started a line are 80 consumed, 12 crashed and 8 evicted: what the store evicts is of the environment's episodes, too."""
+    lines = [
+        f"env/episodes_started={100 * n} learner/episodes_consumed={80 * n} env/episodes_crashed={12 * n} store/episodes_evicted={n * n // 4} "
+        f"store/episodes_resident={8 * n - n * n // 4}"
+        for n in range(1, 25)
+    ]
+    judged = judge_text("\n".join(lines), load_codes())
+    assert judged.accounts[0].dropped() == 12 * 24 + 24 * 24 // 4
+    assert judged.balances[0].residual == 0
