@@ -1,4 +1,4 @@
-"""Is a learning rate set where the optimizer does not read it, or made of itself by mistake? (GYR227).
+"""Is a learning rate set where the optimizer does not read it, or made of itself by mistake? (GYR230).
 
 A torch optimizer reads `param_groups` and nothing else: an attribute `lr` of the optimizer, or its `defaults` after it was made, change
 nothing. `LambdaLR` multiplies the base rate with what its function gives: a rate given there is squared. A rate multiplied with the
@@ -48,7 +48,7 @@ def _unread(program: Program, number: int, bind: Bind) -> Iterator[Suspect]:
     if any("param_groups" in a for b in fact.binds for a in b.value if isinstance(a, str)):
         return
     yield at_bind(
-        number, bind, "GYR227", f"`{bind.target}` is set, and the optimizer reads its `param_groups` only: the learning rate stays as it was",
+        number, bind, "GYR230", f"`{bind.target}` is set, and the optimizer reads its `param_groups` only: the learning rate stays as it was",
         hint=_HINT, side="training",
     )  # fmt: skip
 
@@ -78,7 +78,7 @@ def _compounds(number: int, bind: Bind, binds: tuple[Bind, ...]) -> Iterator[Sus
     if any(b.target.endswith(_GROUP) and b is not bind for b in binds):
         return
     yield at_bind(
-        number, bind, "GYR227", f"`{bind.target}` is multiplied with the progress of the whole run each time, and so with all earlier progress: it "
+        number, bind, "GYR230", f"`{bind.target}` is multiplied with the progress of the whole run each time, and so with all earlier progress: it "
             "is near 0 long before the end",
         hint="multiply the first rate with the progress, not the last one", side="training",
     )  # fmt: skip
@@ -105,7 +105,7 @@ def _squared(program: Program, number: int, at: int) -> Iterator[Suspect]:
         rated = [a for a in told if a.rpartition(".")[2] in _RATES]
         if len(rated) == 1 and rated[0] in rates and len(told) <= 2 and all(isinstance(a, str) for a in atoms) and params & set(atoms):
             yield at_call(
-                program, number, at, "GYR227", f"the factor of `{call.name}` holds `{rated[0]}`, which is the optimizer's own rate: the rate is squared",
+                program, number, at, "GYR230", f"the factor of `{call.name}` holds `{rated[0]}`, which is the optimizer's own rate: the rate is squared",
                 evidence=(program.place(int(found.ref), exit_.line, "the factor", "because"),),
                 hint="give back the share of the first rate, from 1 down", side="training",
             )  # fmt: skip
