@@ -5,6 +5,7 @@ Versions and ages say that the sampler follows; a norm of what is sent and the d
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 
 from gyrecheck.model.finding import Severity, State
@@ -22,6 +23,10 @@ LEAST_LOADS, APART = 4, 2.0
 """New versions, and readings from one to the next, from which on the gap's course says whether they arrive."""
 FALLS = 0.8
 """A gap that is below this part of what it was before a load has fallen."""
+_GOT = re.compile(
+    r"(?i)(?<![a-z])(loaded|received|engines?|rollout|samplers?|actors?|acting|inference|vllm|sglang|servers?|workers?|gen)(?![a-z])"
+)
+"""A norm of what the sampler has, not of what is sent to it."""
 
 
 def judge_deliveries(run: View, docket: Docket) -> None:
@@ -32,17 +37,20 @@ def judge_deliveries(run: View, docket: Docket) -> None:
 
 def _same_parcel(run: View, docket: Docket) -> None:
     prints = run.series("weight_print", least=LEAST_SENT)
-    if not prints or any(s.low != s.high for s in prints) or not _learns(run):
+    still, moving = [s for s in prints if s.low == s.high], [s for s in prints if s.low != s.high]
+    got = [s for s in still if _GOT.search(s.name) and any(not _GOT.search(m.name) for m in moving)]
+    if not still or (moving and not got) or not (moving or _learns(run)):
         return
-    series = prints[0]
+    series = (got or still)[0]
+    sent = next((m for m in moving if not _GOT.search(m.name)), None)
     if len(repr(abs(series.last)).replace(".", "").lstrip("0")) < LEAST_DIGITS:
         return
-    apart = any(v.code == "GYR417" and v.state is State.BROKEN for v in docket.verdicts)
+    apart = sent is not None or any(v.code == "GYR417" and v.state is State.BROKEN for v in docket.verdicts)
+    why = f"`{sent.name}` moves: what is sent does not arrive" if sent else "the trainer makes steps: what is sent is not what is trained"
     docket.add(
         CODE,
         State.BROKEN,
-        f"`{series.name}` is {series.last!r} in all {series.count} readings, to the last digit, while the trainer makes steps: what is sent is "
-        "not what is trained",
+        f"`{series.name}` is {series.last!r} in all {series.count} readings, to the last digit, while {why}",
         quantity=series.name,
         value=series.last,
         first=series.first_place,

@@ -48,6 +48,19 @@ def test_a_norm_that_is_the_same_to_the_last_figure_is_of_what_is_not_trained(na
     assert _found(lines(lambda _: "75.377708", more=lambda n: f", adapter weight norm 1.22{n}771")) == []
 
 
+def test_a_norm_that_moves_where_it_is_sent_and_stays_where_it_is_loaded() -> None:
+    """Eight syncs: the trainer's norm moves in each, the engine's does not; where both move, and where only a head is frozen, nothing is said."""
+
+    def lines(trainer: Callable[[int], str], engine: Callable[[int], str], names: tuple[str, str]) -> str:
+        return "\n".join(f"sync {n}: {names[0]} {trainer(n)} {names[1]} {engine(n)}" for n in range(8))
+
+    names = ("trainer weights norm", "engine weights norm")
+    moves: Callable[[int], str] = lambda n: f"75.37{7708 + n}"  # noqa: E731
+    assert _found(lines(moves, lambda _: "75.377708", names)) == [(names[1], 75.377708)]
+    assert _found(lines(moves, moves, names)) == []
+    assert _found(lines(moves, lambda _: "75.377708", ("first layer norm", "lm head norm"))) == []
+
+
 def test_a_number_without_a_key_of_the_format_is_understood_where_it_only_measures() -> None:
     """Verl has no key for `rollout_corr/kl`; a penalty on the reference policy is not taken for it, nor is an unknown count for one."""
     line = "step:{n} - actor/pg_loss:0.01 - actor/grad_norm:0.31 - actor/kl_loss:0.0{n} - rollout_corr/kl:0.00{n} - samples_trained:{n} - training/global_step:{n}"
