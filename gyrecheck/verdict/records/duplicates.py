@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gyrecheck.model.finding import Finding
+from gyrecheck.rulebook.field_names import leaf, normal
 from gyrecheck.verdict.records.contents import KEPT, Sums, first_equal, labels, marks_named, marks_of, together
 from gyrecheck.verdict.records.question import Case, Question
 from gyrecheck.verdict.records.ranges import Ranges
@@ -57,7 +58,8 @@ class Duplicates(Question):
         if role == "" and view.has("trajectory_id"):
             reward = view.column("reward")
             role = "trajectory_id" if reward is not None and rank(reward) >= 1 else ""
-        if not role or self.kept > KEPT:
+        drawn = view.contract.words.get("drawn", frozenset())
+        if not role or self.kept > KEPT or any(normal(leaf(key)) in drawn for key in view.batch.columns):
             return
         names = view.labels(role)
         if names is None:

@@ -32,6 +32,8 @@ def judge_advantages(case: Case, table: GroupTable, reward: Floats, advantage: F
         text = f"`{case.roles.key('advantage')}` equals `{case.roles.key('reward')}` in all {len(whole)} groups: no baseline was subtracted"
         yield case.finding("GYR339", text, where=where, role="advantage", side="training", severity=Severity.WARNING)
         return
+    advantage = _undivided(table, [members[i] for i in telling], reward, advantage, scale)
+    scale = max(float(np.nanmax(np.abs(advantage))), 1e-6)
     fits = {name: [i for i in telling if close(advantage[members[i]], model(reward[members[i]]), scale)] for name, model in MODELS.items()}
     name = max(fits, key=lambda n: len(fits[n]))
     n = int(np.median(target)) if len(target) else 0
@@ -88,6 +90,21 @@ def judge_advantages(case: Case, table: GroupTable, reward: Floats, advantage: F
         side="training",
         severity=None if by_block else Severity.WARNING,
     )
+
+
+def _undivided(table: GroupTable, members: list[Ints], reward: Floats, advantage: Floats, scale: float) -> Floats:
+    """[rows] advantages times the spread of their batch, where most groups are centred on themselves and divided by one spread of the batch."""
+    out = advantage.copy()
+    for batch in np.unique(table.batches):
+        own = [m for m in members if table.batches[m[0]] == batch]
+        if len(own) < 3:
+            return advantage
+        centred = [reward[m] - reward[m].mean() for m in own]
+        slope = float(sum(float(c @ advantage[m]) for c, m in zip(centred, own, strict=True)) / sum(float(c @ c) for c in centred))
+        if slope <= 0 or sum(close(advantage[m], slope * c, scale) for c, m in zip(centred, own, strict=True)) < 0.8 * len(own):
+            return advantage
+        out[table.batches == batch] /= slope
+    return out
 
 
 def _no_baseline(members: list[Ints], reward: Floats, advantage: Floats, scale: float) -> bool:

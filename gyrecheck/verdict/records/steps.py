@@ -98,7 +98,7 @@ class StepReader:
         counts = counter[0] if counter is not None and counter[1].all() and n else None
         labelled = counts is not None
         if found is not None:
-            codes, labelled = found, True
+            codes, labelled = self._by_agent(view, found, counts), True
         elif (beside := self._copies.read(view, ends, counts, self._code)) is not None:
             codes = beside
         elif counts is not None:
@@ -219,6 +219,16 @@ class StepReader:
                 names.append(key[0] if isinstance(key, tuple) and len(key) == 2 else key)
             codes[at] = code
         return codes
+
+    def _by_agent(self, view: View, codes: Ints, step: Ints | None) -> Ints:
+        """[rows] codes of each agent's own steps, where several agents of an episode act at one step and each has a row of its own."""
+        agents = view.labels("agent_id")
+        if agents is None or step is None or not len(codes):
+            return codes
+        pairs = np.stack([codes, step], axis=1)
+        if len(np.unique(pairs, axis=0)) == len(pairs):
+            return codes
+        return self._code([("agent", code, agent) for code, agent in zip(codes.tolist(), agents, strict=True)])
 
     def _coded(self, view: View, role: str) -> Ints | None:
         """[rows] the code of each row's episode; quick where ids are numbers that stand in runs. None where rows have no id."""
