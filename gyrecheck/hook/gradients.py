@@ -40,6 +40,15 @@ def replaced(optimizer: Any, state: OptimizerState) -> bool:
     return now is not None and state.used is not None and now[0] != state.used[0]
 
 
+def shared_with(state: OptimizerState, tensors: list[Any]) -> list[Any]:
+    """Those of `tensors` whose gradients another optimizer has used in its newest step, and nothing has cleared or added to since."""
+    optimizer = state.optimizer()
+    if optimizer is None or state.backward or state.used is None or not state.steps:
+        return []
+    own = {id(p) for p in held_by(optimizer)}
+    return [p for p in tensors if id(p) in own and p.grad is not None and size_of([p]) == "some"]
+
+
 def size_of(tensors: list[Any], *, first: bool = False) -> str:
     """`none` (no gradient at all), `zero` (all exactly 0), `some`, or `nan`; looks no further than the first that is not 0."""
     seen = False

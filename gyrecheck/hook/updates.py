@@ -10,7 +10,7 @@ from _thread import get_ident
 
 from gyrecheck.hook import side
 from gyrecheck.hook.count import begin_update, remember
-from gyrecheck.hook.gradients import held_by, is_left, mark, replaced, size_of
+from gyrecheck.hook.gradients import held_by, is_left, mark, replaced, shared_with, size_of
 from gyrecheck.hook.modes import Modes
 from gyrecheck.hook.networks import fingerprint, shape_of
 from gyrecheck.hook.optimizer_state import OptimizerState
@@ -129,6 +129,8 @@ class Updates:
                 self._say(state, "same_gradients", number)
             elif state.pending and not replaced(optimizer, state):
                 self._say(state, "uncleared", number)
+            if len(self.states) > 1 and size == "some":
+                self._shared(optimizer, state, number)
         self.rates.before_step(state, optimizer)
         if self.modes.watched:
             self.modes.before_step(state.number, number)
@@ -147,6 +149,13 @@ class Updates:
             state.site = site
         else:
             self.calm = 0
+
+    def _shared(self, optimizer: Any, state: OptimizerState, number: int) -> None:
+        """Whether another optimizer has just stepped some of the same parameters with the same gradients."""
+        for other in tuple(self.states.values()):
+            if other is not state and (shared := shared_with(other, held_by(optimizer))):
+                self._say(state, "stepped_again", number, other=other.kind, params=len(shared))
+                return
 
     def counted(self, optimizer: Any, given: tuple[object, ...]) -> bool:
         """Count a step and do no more, where it is of an optimizer that was looked at in this window and calls no closure."""

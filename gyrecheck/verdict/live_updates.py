@@ -15,7 +15,7 @@ from gyrecheck.verdict.ruling import Docket, count
 def judge_updates(run: HookedRun, limits: HookLimits, docket: Docket) -> None:
     """Enter what the optimizers' own calls show."""
     totals = {(e.pid, e.number("i")): e for e in run.of("totals")}
-    for judge in (_empty_steps, _lost_numbers, _reused, _cleared, _late_clips):
+    for judge in (_empty_steps, _lost_numbers, _reused, _shared, _cleared, _late_clips):
         judge(run, totals, limits, docket)
     judge_rates(run, totals, limits, docket)
     _schedules(run, limits, docket)
@@ -114,6 +114,28 @@ def _reused(run: HookedRun, totals: Totals, limits: HookLimits, docket: Docket) 
                 first=place_at(events[0].text("site")),
                 hint="call zero_grad() once between two steps",
             )
+
+
+def _shared(run: HookedRun, totals: Totals, limits: HookLimits, docket: Docket) -> None:
+    """Parameters that two optimizers hold and move with one gradient."""
+    del limits
+    for key, events in _by_optimizer(run, "stepped_again").items():
+        last, amount = events[-1], int(events[-1].number("n"))
+        if key in totals:
+            amount = int(totals[key].number("n_stepped_again"))
+        if amount < 2:
+            continue
+        docket.add(
+            "GYR223",
+            State.BROKEN,
+            f"{count(last.number('params'))} parameters are in two optimizers, and {count(amount)} of {_named(run, totals, key, events)} moved them "
+            f"a second time by gradients that the step of the other ({last.text('other')}) had used already",
+            quantity="parameters_in_two_optimizers",
+            value=last.number("params"),
+            unit="parameter",
+            first=place_at(events[0].text("site")),
+            hint="give each parameter to one optimizer, or clear and compute the gradient anew before the second one steps",
+        )
 
 
 def _cleared(run: HookedRun, totals: Totals, limits: HookLimits, docket: Docket) -> None:
