@@ -20,6 +20,7 @@ from gyrecheck.verdict.interleaved import in_turns
 from gyrecheck.verdict.missing_term import CODE, TWICE, left_missing, not_told_apart, suppressed, term_missing, undecided
 from gyrecheck.verdict.residual_shape import (
     adds_up,
+    closes_without_drops,
     floor,
     in_open_groups,
     in_other_things,
@@ -155,8 +156,8 @@ def _broken(snapshot: Snapshot, found: Balance, at: int, docket: Docket) -> None
         return
     both = named_as_sum(snapshot, found) if r > 0 else None
     if both is not None:
-        told = f"; `{both[0]}` and `{both[1]}` are together as many on the first line and the last, and are not known to be parts of it"
-        undecided(found, "dropped", r, docket, snapshot, told)
+        how = f"; `{both[0]}` and `{both[1]}` are together as many on the first line and the last, and are not known to be parts of it"
+        undecided(found, "dropped", r, docket, snapshot, how)
         return
     holding = in_open_groups(snapshot, found) if r > 0 else ""
     if holding:
@@ -184,7 +185,21 @@ def _broken(snapshot: Snapshot, found: Balance, at: int, docket: Docket) -> None
         return
     what = f"{count(-r)}{name} more left than came in, {since}: {sum_of}{how}: used twice, or a use that no counter of sampling names"
     hint = "give each trajectory an id and take it once; or, if reuse is meant, log draws apart from first uses"
-    docket.add(TWICE, State.BROKEN, what, quantity="unaccounted", value=r, unit=unit, first=place, because=because, hint=hint)
+    apart = closes_without_drops(snapshot, found)
+    if apart:
+        what += "; without what is dropped every line closes: it was never among them, or it is used all the same"
+    docket.add(
+        TWICE,
+        State.BROKEN,
+        what,
+        quantity="unaccounted",
+        value=r,
+        unit=unit,
+        first=place,
+        because=because,
+        hint=hint,
+        at_most=Severity.WARNING if apart else None,
+    )
 
 
 def _more_than_sampled(account: Account) -> bool:

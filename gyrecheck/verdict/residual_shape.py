@@ -6,12 +6,13 @@ Each answer is read from the residuals and the terms' last moves alone; nothing 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import combinations, pairwise
 from math import gcd
 
 from gyrecheck.model.events import Unit
 from gyrecheck.model.snapshot import Snapshot
-from gyrecheck.verdict.balance import Balance
+from gyrecheck.verdict.balance import Balance, balance
 from gyrecheck.verdict.flows import last_move
 
 LEAST_NAMED = 10
@@ -52,10 +53,18 @@ def in_other_things(found: Balance) -> int:
     return k if k >= 2 and not same and all(abs(ratio - k) <= 1e-3 * k for ratio in ratios) else 0
 
 
+def closes_without_drops(snapshot: Snapshot, found: Balance) -> bool:
+    """Whether the balance closes on nearly every line when nothing is dropped."""
+    kept = balance(replace(found.account, drops=()), snapshot) if found.account.drops else None
+    return kept is not None and len(kept.rows) >= LEAST_ENDS and sum(map(kept.good, kept.rows)) >= 0.9 * len(kept.rows)
+
+
 def in_open_groups(snapshot: Snapshot, found: Balance) -> str:
     """The level of open groups that can hold what is missing on every line, one group its size at most; empty where there is none."""
     size = next((s.last for s in snapshot.of("group_size") if s.low == s.high and s.last >= 2), 0.0)
-    for groups in snapshot.of("in_flight", "left") if size and found.account.unit is not Unit.GROUP else ():
+    sampled = found.account.sampled
+    in_members = sampled is not None and sampled.series[0].key.unit is not Unit.GROUP
+    for groups in snapshot.of("in_flight", "left") if size and in_members else ():
         if groups.key.unit is Unit.GROUP and groups.orders[-1] >= found.rows[-1][0]:
             held = [r <= size * groups.values[at] for order, r in found.rows if (at := groups.index(order)) >= 0]
             if held and all(held):

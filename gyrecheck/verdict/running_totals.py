@@ -15,6 +15,8 @@ ROLLED_BACK = 8
 """Rises for each fall, and usual steps that a series spans, from which on a fall that nothing announces is a run that went back."""
 LEAST_ROUNDS, SELDOM = 6, 0.2
 """Readings, and rises for each round of training, below which a number above 0 is what each round takes, and no total of it."""
+LEAST_RISES = 8
+"""Even rises, before it stands still, of a number that is a total."""
 
 
 @dataclass(slots=True)
@@ -42,7 +44,17 @@ def growth_of(series: Series, restarts: Sequence[int], rounds: int = 0) -> int:
     moves = (series.rises + series.falls) / (series.count - 1)
     if series.count >= 3 and moves >= 0.6 and series.last >= 1.5 * max(series.first, 1e-9) and _steady(series):
         return 1
-    return 1 if series.count >= 4 and moves >= 0.5 and series.first > 0 and series.last > series.first * 1.2 and _steady(series) else 0
+    if series.count >= 4 and moves >= 0.5 and series.first > 0 and series.last > series.first * 1.2 and _steady(series):
+        return 1
+    return 1 if _rose_and_stands(series) else 0
+
+
+def _rose_and_stands(series: Series) -> bool:
+    """Whether a number only rose, evenly and with most readings, and then stands to the end: a total of what has stopped."""
+    if series.falls or series.rises < LEAST_RISES or series.thinned > 1:
+        return False
+    stop = max(i for i in range(1, len(series)) if series.values[i] > series.values[i - 1])
+    return series.rises >= 0.6 * stop and series.last >= 1.5 * max(series.first, 1e-9) and _steady(series, 1.0)
 
 
 def decide(members: list[Series], groups: dict[tuple[str, int], Evidence], own: list[int]) -> tuple[bool, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gyrecheck.commands.ledger_run import judge_text
-from gyrecheck.model.finding import State
+from gyrecheck.model.finding import Severity, State
 from gyrecheck.rulebook.codes import load_codes
 
 LOGS = Path(__file__).parents[3] / "fixtures" / "logs"
@@ -67,4 +67,22 @@ def test_drops_for_two_reasons_stand_in_one_balance_whatever_part_names_them() -
     ]
     judged = judge_text("\n".join(lines), load_codes())
     assert judged.accounts[0].dropped() == 12 * 24 + 24 * 24 // 4
+    assert judged.balances[0].residual == 0
+
+
+def test_a_balance_that_closes_without_its_drops_is_at_most_a_warning() -> None:
+    """10 sampled and 10 trained a line beside 3 dropped: those were never counted as sampled, or they are used all the same."""
+    lines = [f"step {n}: sampled={10 * n + n // 3} trained={10 * n + n // 3} buffer_left=0 dropped={3 * n}" for n in range(1, 21)]
+    found = [v for v in judge_text("\n".join(lines), load_codes()).verdicts if v.code == "GYR510"]
+    assert [(v.value, v.severity) for v in found] == [(-60, Severity.WARNING)]
+
+
+def test_totals_that_stand_still_at_the_end_stay_totals() -> None:
+    """Twenty lines of 25 begun and 3 that threw, then forty on which nothing moves: 500 and 60, not the sum of all lines."""
+    lines = [
+        f"round {n} begun {min(25 * n, 500)} threw {min(3 * n, 60)} learned {min(19 * n, 380)} waiting {min(3 * n, 60)}"
+        for n in range(1, 61)
+    ]
+    judged = judge_text("\n".join(lines), load_codes())
+    assert judged.accounts[0].dropped() == 60
     assert judged.balances[0].residual == 0
