@@ -1,7 +1,8 @@
 """Is the observation that is stored beside an action the one that came after it? (GYR314).
 
 `obs, rew, … = env.step(act)` and only then `obs_list.append(obs)`: the name holds the successor by then, and what the action was chosen from
-is in no row. Silent where the rows are arrivals, which begin with the observation of a reset, and where a name says that it is the next one.
+is in no row. Asked of lists of the function's own only: how a store places what it is given is its own affair. Silent where the rows are
+arrivals, which begin with the observation of a reset, and where a name says that it is the next one.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ def obs_after_step(program: Program, _layout: Layout) -> Iterator[Suspect]:
         obs, reward = gives.get(0, "_"), gives.get(1, "_")
         if loop < 0 or step.block != loop or obs == "_" or reward == "_" or _is_next(obs) or not _acts_on(program, number, loop, step, obs):
             continue
+        lists = {b.target for b in fact.binds if b.op == "[]" and not b.value and not program.loops_of(number, b.block)}
         kept = [(at, c) for at, c in enumerate(fact.calls) if _keeps(program, c) and obs in _given(fact, c)]
+        if any(c.name.rpartition(".")[0] not in lists for _, c in kept):
+            continue
         if (
             not kept
             or any(c.order < step.order or c.block != loop for _, c in kept)
