@@ -68,3 +68,14 @@ def test_a_number_without_a_key_of_the_format_is_understood_where_it_only_measur
     read = {s.name: s.key.term for s in judged.run.snapshot.series}
     assert read["rollout_corr/kl"] == "mismatch_kl"
     assert not {"actor/kl_loss", "samples_trained"} & set(read)
+
+
+def test_rollouts_that_are_aborted_at_a_load_are_no_failed_load() -> None:
+    """`policy 3 loaded, 5 rollouts past the limit aborted` tells of a load that arrived; `policy 3 load aborted` does not."""
+
+    def failed(line: str) -> list[object]:
+        text = "\n".join(f"step {n} sampled {64 * n} trained {64 * n}\n{line.format(n=n)}" for n in range(1, 13))
+        return [v.value for v in judge_text(text, load_codes()).verdicts if v.code == "GYR406" and v.state is State.BROKEN]
+
+    assert failed("policy {n} loaded, 5 rollouts past the off-policy limit aborted") == []
+    assert failed("policy {n} load aborted") == [12]
