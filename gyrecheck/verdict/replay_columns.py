@@ -193,6 +193,8 @@ class ReplayColumns:
         flags = [self._flag(batch, role) for role in ("terminated", "truncated", "done")]
         known = [flag for flag in flags if flag is not None]
         last = np.logical_or.reduce(known) if known else None
+        if last is None and first is not None and len(first) > 1 and float((np.diff(first) == 1).mean()) >= 0.5:
+            last = np.append(np.diff(first) <= 0, True)
         return (None if first is None else (first == 0)[of].astype(np.float64)), (None if last is None else last[of].astype(np.float64))
 
     def _flag(self, batch: RecordBatch, role: str) -> Bools | None:

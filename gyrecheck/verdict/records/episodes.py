@@ -24,7 +24,7 @@ class Episodes(Question):
     """Follows every episode to its end."""
 
     about = "episodes, steps and end flags"
-    needs = (("terminated",), ("truncated",), ("done",), ("step", "episode_id"))
+    needs = (("terminated",), ("truncated",), ("done",), ("step", "episode_id"), ("step", "sample_id"), ("step", "trajectory_id"))
 
     def __init__(self) -> None:
         self.episodes: dict[int, Episode] = {}

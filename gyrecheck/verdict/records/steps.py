@@ -90,6 +90,8 @@ class StepReader:
         found = self._coded(view, "episode_id")
         if found is None:
             found = self._coded(view, "trajectory_id")
+        if found is None and view.has("step") and _shared(view.labels("sample_id")):
+            found = self._coded(view, "sample_id")
         flags = {role: view.flag(role) for role in ("terminated", "truncated", "done")}
         n = view.rows
         told = [flag for flag in flags.values() if flag is not None]
@@ -257,6 +259,11 @@ def steps_of(view: View) -> Steps | None:
     reader = view.shared.setdefault("reader", StepReader())
     made: Steps | None = reader.read(view)
     return made
+
+
+def _shared(names: list[Any] | None) -> bool:
+    """Whether rows share their labels, as the tokens of one sample do."""
+    return names is not None and 2 * len(set(names)) <= len(names)
 
 
 def uncounted(view: View, steps: Steps) -> Bools:
