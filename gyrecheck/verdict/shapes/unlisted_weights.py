@@ -17,8 +17,9 @@ from gyrecheck.program.tree import Cls
 from gyrecheck.verdict.shapes.suspect import Suspect, at_bind, in_tests
 
 _FIXED = re.compile(r"target|frozen|ref|teacher|prior|fixed|ema|old|hidden|cache|buffer|proxy")
+_DEEP = 3
 _WEIGHTED = re.compile(
-    r"Linear|Bilinear|Conv|Embedding|LSTM|GRU|RNN|LayerNorm|BatchNorm|GroupNorm|Transformer|MultiheadAttention|LazyLinear|PReLU"
+    r"Linear|Bilinear|Parameter|Conv|Embedding|LSTM|GRU|RNN|LayerNorm|BatchNorm|GroupNorm|Transformer|MultiheadAttention|LazyLinear|PReLU"
 )
 _REGISTERS = frozenset({"add_module", "register_module", "register_parameter", "setattr"})
 _WRAPS = frozenset({"ModuleList", "Parameter", "ParameterList", "Sequential"})
@@ -92,14 +93,20 @@ def _listed(program: Program, number: int, bind: Bind) -> str:
     """A plain list whose elements are networks with weights, made here."""
     if bind.form != "=" or bind.op != "[]" or not bind.value:
         return ""
-    for atom in bind.value:
-        target = program.resolver.callee(number, atom) if isinstance(atom, int) else None
-        if target is None or not (
-            (target.kind == "ext" and str(target.ref).startswith("torch.nn.") and _WEIGHTED.match(_tail(str(target.ref))))
-            or (target.kind == "class" and program.calls.class_kind(int(target.ref)) == "module")
-        ):
-            return ""
+    if not all(isinstance(atom, int) and _has_weights(program, number, atom, 0) for atom in bind.value):
+        return ""
     return "is a plain list of networks"
+
+
+def _has_weights(program: Program, number: int, at: int, depth: int) -> bool:
+    """A call makes a network with parameters: a layer of torch, or one of our own whose constructor makes some."""
+    target = program.resolver.callee(number, at)
+    if target is not None and target.kind == "ext":
+        return str(target.ref).startswith("torch.nn.") and _WEIGHTED.match(_tail(str(target.ref))) is not None
+    if target is None or target.kind != "class" or program.calls.class_kind(int(target.ref)) != "module" or depth > _DEEP:
+        return False
+    starts = [program.tree.classes[c].methods.get("__init__", -1) for c in program.resolver.bases(int(target.ref))[0]]
+    return any(_has_weights(program, n, i, depth + 1) for n in starts if n >= 0 for i in range(len(program.tree.functions[n].fact.calls)))
 
 
 def _in_forward(program: Program, cls: Cls, path: str) -> bool:

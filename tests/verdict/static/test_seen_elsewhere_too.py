@@ -259,3 +259,17 @@ def test_parameters_that_are_gathered_in_a_list(tmp_path, given, count):
         "        loss.backward()\n        opt.step()\n"
     )
     assert told(tmp_path, "GYR224") == count
+
+
+@pytest.mark.parametrize(("inside", "count"), [("self.register_buffer('at', torch.arange(n))", 0), ("self.at = torch.nn.Linear(n, n)", 1)])
+def test_a_plain_list_of_parts_without_weights(tmp_path, inside, count):
+    """Parts of a network that hold buffers only have nothing to train, and may lie in a plain list; parts with layers may not."""
+    (tmp_path / "fit.py").write_text(
+        "import torch\n\nclass Part(torch.nn.Module):\n    def __init__(self, n):\n        super().__init__()\n"
+        f"        {inside}\n\n    def forward(self, x):\n        return x\n\nclass Net(torch.nn.Module):\n    def __init__(self):\n"
+        "        super().__init__()\n        self.body = torch.nn.Linear(4, 2)\n        self.parts = [Part(n) for n in (2, 3)]\n\n"
+        "    def forward(self, x):\n        for part in self.parts:\n            x = part(x)\n        return self.body(x)\n\n"
+        "def fit(batches):\n    net = Net()\n    opt = torch.optim.Adam(net.parameters(), lr=3e-4)\n    for batch in batches:\n"
+        "        loss = net(batch).mean()\n        opt.zero_grad()\n        loss.backward()\n        opt.step()\n"
+    )
+    assert told(tmp_path, "GYR224") == count
