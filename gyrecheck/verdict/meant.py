@@ -20,6 +20,8 @@ from gyrecheck.verdict.first_mini import cycles
 _CYCLING = frozenset(("step", "minibatch_size", "declared_reuse", "batch_size", "within"))
 """What may be a position within one update: `epoch 0 minibatch 3`."""
 
+LEAST_MOVES = 4
+"""Different values of a total from which on its closing is no chance."""
 _SLOTS = re.compile(r"(?i)(?<![a-z])(slot|seat|permit|lease)s?(?![a-z])")
 
 
@@ -113,18 +115,25 @@ def _slots_stand_in(series: tuple[Series, ...]) -> tuple[Series, ...]:
 
 
 def _flat_is_dropped(series: tuple[Series, ...]) -> tuple[Series, ...]:
-    """Groups without spread, counted, that make up with what was trained the same number on every line: they were left out."""
+    """Groups without spread, counted, that make up with what was trained the same number on every line, or what was sampled: left out."""
     taken = next((s for s in series if s.key.term == "taken" and s.count >= 4 and s.low != s.high), None)
     if taken is None:
         return series
+    sampled = next((s for s in series if s.key.term == "sampled" and list(s.orders) == list(taken.orders)), None)
 
     def meant(one: Series) -> Series:
         if one.key.sure or one.key.term != "flat_groups" or one.high <= 1 or list(one.orders) != list(taken.orders):
             return one
-        whole = {round(a + b, 6) for a, b in zip(one.values, taken.values, strict=True)}
-        if len(whole) != 1:
+        parts = [round(a + b, 6) for a, b in zip(one.values, taken.values, strict=True)]
+        total = (
+            sampled is not None and parts == [round(v, 6) for v in sampled.values] and not one.falls and len(set(one.values)) > LEAST_MOVES
+        )
+        if len(set(parts)) != 1 and not total:
             return one
-        return replace(one, key=replace(one.key, term="dropped_other", reason="filter", unit=taken.key.unit, part=True, cumulative="no"))
+        counting = "yes" if total else "no"
+        return replace(
+            one, key=replace(one.key, term="dropped_other", reason="filter", unit=taken.key.unit, part=True, cumulative=counting)
+        )
 
     return tuple(meant(one) for one in series)
 

@@ -86,3 +86,12 @@ def test_totals_that_stand_still_at_the_end_stay_totals() -> None:
     judged = judge_text("\n".join(lines), load_codes())
     assert judged.accounts[0].dropped() == 60
     assert judged.balances[0].residual == 0
+
+
+def test_groups_without_spread_as_a_total_are_drops_where_they_close_the_balance() -> None:
+    """30 groups sampled a step, 5 or 6 of them flat, the others trained: nothing is missing."""
+    flat = [5 * n + n // 2 for n in range(1, 21)]
+    lines = [f"step {n} groups_sampled={30 * n} groups_flat={f} groups_trained={30 * n - f}" for n, f in enumerate(flat, 1)]
+    judged = judge_text("\n".join(lines), load_codes())
+    assert judged.accounts[0].dropped("filter") == 110
+    assert judged.balances[0].residual == 0
