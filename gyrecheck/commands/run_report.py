@@ -18,6 +18,7 @@ from gyrecheck.stream.self_checks import read_measured
 from gyrecheck.stream.shards import events_of, read_run
 from gyrecheck.verdict.judge import Judgement, judge
 from gyrecheck.verdict.live import LiveJudgement, judge_live
+from gyrecheck.verdict.passed_over import judge_passed_over
 from gyrecheck.verdict.ruling import Docket, Rules
 from gyrecheck.verdict.self_checks import judge_self_checks
 from gyrecheck.verdict.tally import Tally
@@ -59,6 +60,9 @@ def judge_logs(
     if not snapshot.readings:
         return None
     judged = judge(snapshot, load_codes(extra), topology=topology, chosen=chosen)
+    docket = Docket(Rules(load_codes(extra), load_thresholds(), topology, chosen))
+    judge_passed_over(snapshot, run, docket)
+    judged = dataclasses.replace(judged, verdicts=(*judged.verdicts, *docket.verdicts))
     return dataclasses.replace(judged, verdicts=with_texts(judged.verdicts, find_logs(paths))) if paths else judged
 
 

@@ -252,7 +252,10 @@ class Updates:
         state = self._state(optimizer)
         # the backward passes since then were another network's
         untouched = state.used is not None and state.used in (UNSEEN, mark(optimizer))
-        if state.unstepped and not untouched and not self.trying and size_of(held_by(optimizer), first=True) == "some":
+        size = size_of(held_by(optimizer), first=True) if state.unstepped and not untouched and not self.trying else ""
+        if size == "nan":
+            self._say(state, "cleared_nan", state.unstepped, add=state.unstepped, total=self.backwards)
+        elif size == "some":
             others = (o for o, _ in self.alive() if o is not optimizer)
             if not any(size_of(held_by(o), first=True) == "some" for o in others):
                 self._say(state, "cleared_unused", state.unstepped, add=state.unstepped, total=self.backwards)
