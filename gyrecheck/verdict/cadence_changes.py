@@ -57,20 +57,19 @@ def _changed(run: View, docket: Docket) -> bool:
 
 
 def _too_often(run: View, docket: Docket) -> None:
-    """By updates and by steps of the environment alike there are several times as many copies as the interval leaves room for."""
+    """By updates and by steps alike there are as many times more copies than the interval has room for as environments are stepped at once."""
     interval = run.setting("target_interval")
     axes = [s for term in ("update", "sampled", "step") for s in run.series(term, least=LEAST) if s.rises >= LEAST and not s.falls]
     totals = [s for s in axes if s.key.term != "update"]
     series = next((s for s in run.series("target_syncs", least=LEAST) if not s.falls and s.last - s.first >= 2 * LEAST), None)
     if interval is None or series is None or interval.last <= 0 or not totals or len(totals) == len(axes):
         return
-    if any("frame" in s.name.lower() for s in (*axes, interval)):
-        return  # a step of the agent is several frames, which no line says
     windows = [(axis, _windows(series, axis)) for axis in axes]
     each = [(sum(x for _, x in w) / (series.last - series.first), axis) for axis, w in windows]
     most, axis = max(each, key=lambda item: item[0])
-    if most <= 0 or TIMES * most > interval.last:
-        return
+    copies = run.setting("env_copies")
+    if most <= 0 or copies is None or copies.last < TIMES or abs(interval.last / most - copies.last) > EVEN * copies.last:
+        return  # another factor may be one of units: frames of a step, steps of an update
     docket.add(
         "GYR509",
         State.BROKEN,
@@ -97,8 +96,8 @@ def _change(windows: Sequence[tuple[float, float]]) -> int | None:
         parts = windows[:at], windows[at:]
         if any(s <= 0 or x <= 0 for part in parts for s, x in part):
             continue
-        paces = [_median([s / x for s, x in part]) for part in parts]
-        even = all(abs(s - pace * x) <= max(1.0, EVEN * pace * x) for part, pace in zip(parts, paces, strict=True) for s, x in part)
+        paces = [sum(s for s, _ in part) / sum(x for _, x in part) for part in parts]
+        even = all(abs(s - pace * x) < max(1.0, EVEN * pace * x) for part, pace in zip(parts, paces, strict=True) for s, x in part)
         if even and max(paces) >= TIMES * min(paces):
             return at
     return None
