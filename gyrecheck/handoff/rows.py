@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gyrecheck.handoff.columns import ABSENT, column_of_values
+from gyrecheck.handoff.group_records import members_as_rows
 from gyrecheck.model.errors import GyreError
 from gyrecheck.model.fields import Column, Kind, RecordBatch
 from gyrecheck.model.finding import Scalar
@@ -32,8 +33,11 @@ def batch_of_records(
     numbers: npt.NDArray[np.int64],
     opened: frozenset[str],
     header: Mapping[str, Scalar] | None = None,
+    parts: frozenset[str] = frozenset(),
 ) -> RecordBatch:
     """The batch of `records`, whose 1-based numbers are `numbers`; `header` values become columns `header.<key>` too.
+
+    `parts` are the words of keys that speak of parts of one answer, so that no record is taken for a group.
 
     Raises:
         GyreError: more than `MAX_KEYS` distinct keys.
@@ -44,6 +48,8 @@ def batch_of_records(
             f"{path}: record {int(numbers[0])} and those after it hold over {MAX_KEYS:,} distinct keys; expected a fixed set of fields"
         )
     records, numbers = _open(records, numbers, [name for name in names if name in opened])
+    if parts:
+        records, numbers = members_as_rows(records, numbers, parts)
     columns: dict[str, Column] = {}
     _collect("", records, columns, path, 0)
     return with_header(RecordBatch(path, len(records), numbers, columns), header or {})

@@ -83,3 +83,49 @@ def test_an_id_for_each_answer_makes_groups_of_one(tmp_path, key, declared, gain
 def test_names_of_answers_are_no_groups(tmp_path, declared, ids, gains):
     """Advantages that are centred on the prompt's answers show that the names are those of the answers."""
     assert _found(tmp_path, _answers(ids, gains, declared), "GYR338") == []
+
+
+def _nested(change=None) -> list[dict[str, object]]:
+    chance, records = random.Random(4), []
+    for number in range(10):
+        ids = [[chance.randrange(9000) for _ in range(chance.randrange(4, 9))] for _ in range(4)]
+        rewards = [round(chance.random(), 3) for _ in ids]
+        record = {"prompt_id": f"p{number}", "num_generations": 4, "completion_ids": ids, "rewards": rewards, "policy_version": 6}
+        record["logprobs"] = [[round(-chance.uniform(0.01, 3), 4) for _ in answer] for answer in ids]
+        record["advantages"] = [round(r - sum(rewards) / 4, 4) for r in rewards]
+        if change and number in {2, 5}:
+            change(record)
+        records.append(record)
+    return records
+
+
+def _again(record) -> None:
+    for key in ("completion_ids", "logprobs"):
+        record[key] = [record[key][0], *record[key][:3]]
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (None, ""),
+        (lambda r: r["logprobs"][1].pop(), "GYR324"),
+        (lambda r: r["logprobs"].__setitem__(2, [0.0] * len(r["logprobs"][2])), "GYR304"),
+        (lambda r: r["advantages"].append(r["advantages"].pop(0)), "GYR339"),
+        (_again, "GYR337"),
+    ],
+)
+def test_lists_of_answers_are_judged_answer_by_answer(tmp_path, change, code):
+    """Ten records of four answers, each with lists of its own: what is wrong with one answer is told at its record, and nothing else is."""
+    path = tmp_path / "groups.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in _nested(change)))
+    done = json.loads(CliRunner().invoke(build_app(), ["handoff", "check", str(path), "--output-format", "json"]).stdout)
+    found = {f["code"]: f["records"] for f in done["findings"] if f["severity"] != "note"}
+    assert found == ({code: "3, 6"} if code else {})
+
+
+def test_turns_are_no_group(tmp_path):
+    """The same lists beside a key that speaks of turns are the parts of one answer."""
+    path = tmp_path / "turns.jsonl"
+    path.write_text("".join(json.dumps(record | {"num_turns": 4}) + "\n" for record in _nested(lambda r: r["advantages"].reverse())))
+    done = json.loads(CliRunner().invoke(build_app(), ["handoff", "check", str(path), "--output-format", "json"]).stdout)
+    assert "40 records" not in json.dumps(done["findings"])

@@ -104,7 +104,7 @@ def _convert(path: str, batch: Any, number: int, header: dict[str, Scalar], cont
         if name in contract.opened and _is_list(field.type, pa) and pa.types.is_struct(field.type.value_type)
     ]
     if opened:
-        return batch_of_records(path, batch.to_pylist(), numbers, contract.opened, header)
+        return batch_of_records(path, batch.to_pylist(), numbers, contract.opened, header, parts=contract.words["parts"])
     columns: dict[str, Column] = {}
     for name, array in zip(batch.schema.names, batch.columns, strict=True):
         _take(name, array, rows, columns, pa)

@@ -51,7 +51,7 @@ def _batches(path: Path, value: Any, contract: Contract) -> Iterator[RecordBatch
     if type(value) is list and value and all(type(item) is dict for item in value):
         for at in range(0, len(value), BLOCK):
             part = value[at : at + BLOCK]
-            yield batch_of_records(str(path), part, np.arange(at + 1, at + 1 + len(part)), contract.opened)
+            yield batch_of_records(str(path), part, np.arange(at + 1, at + 1 + len(part)), contract.opened, parts=contract.words["parts"])
         return
     if type(value) is not dict or not value:
         kind = "an empty document" if not value else type(value).__name__
@@ -68,7 +68,7 @@ def _batches(path: Path, value: Any, contract: Contract) -> Iterator[RecordBatch
     if len(lengths) == 1 and lists and len(lists) * 2 >= len(value) and len(value) <= MAX_KEYS:
         yield _table(path, value, lengths.pop())
         return
-    yield batch_of_records(str(path), [value], np.array([1]), contract.opened)
+    yield batch_of_records(str(path), [value], np.array([1]), contract.opened, parts=contract.words["parts"])
 
 
 def _table(path: Path, value: dict[str, Any], rows: int) -> RecordBatch:

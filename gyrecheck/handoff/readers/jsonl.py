@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 import simdjson
 
+from gyrecheck.handoff.group_records import may_hold_a_group
 from gyrecheck.handoff.readers.jsonl_block import batch_of_block
 from gyrecheck.handoff.readers.jsonl_plan import Plan, plan_of
 from gyrecheck.handoff.rows import batch_of_records, with_header
@@ -76,7 +77,7 @@ def read(path: Path, contract: Contract, notes: list[str]) -> Iterator[RecordBat
             _refuse_duplicates(path, lines, line)
         line += len(lines)
         if records:
-            yield batch_of_records(str(path), records, np.array(numbers, np.int64), contract.opened, header)
+            yield batch_of_records(str(path), records, np.array(numbers, np.int64), contract.opened, header, parts=contract.words["parts"])
 
 
 class _Fast:
@@ -92,7 +93,10 @@ class _Fast:
         if self._plan is None:
             first = block[: block.index(b"\n")]
             try:
-                self._plan = plan_of(first, _DECODER.decode(first))
+                record = _DECODER.decode(first)
+                if may_hold_a_group(record, self._contract.words["parts"]):
+                    return None
+                self._plan = plan_of(first, record)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError):
                 return None
         if self._plan is None:

@@ -226,7 +226,7 @@ def _flatten(prefix: str, value: dict[Any, Any], out: dict[str, Any], depth: int
 def _records(path: Path, items: list[dict[str, Any]], arrays: _Arrays, contract: Contract) -> Iterator[RecordBatch]:
     for at in range(0, len(items), BLOCK):
         part = [{str(k): _plain(v, arrays, 0) for k, v in item.items()} for item in items[at : at + BLOCK]]
-        yield batch_of_records(str(path), part, np.arange(at + 1, at + 1 + len(part)), contract.opened)
+        yield batch_of_records(str(path), part, np.arange(at + 1, at + 1 + len(part)), contract.opened, parts=contract.words["parts"])
 
 
 def _plain(value: Any, arrays: _Arrays, depth: int) -> Any:  # noqa: ANN401

@@ -93,11 +93,13 @@ class SameContent(Question):
             return
         records, whole, logprobs, tokens, shares, steps = (np.concatenate([part[at] for part in self.parts]) for at in (1, 2, 3, 4, 5, 6))
         first = first_equal(whole)
-        twice = records[first] != records
+        twice = first != np.arange(len(first)) if self.samples else records[first] != records
         across = twice & (shares[first] != shares) & (steps[first] == steps)
         self.shared = bool(twice.any()) and bool((across == twice).all())
         for at in np.flatnonzero(twice)[:5].tolist():
             what = "holds the tokens and log-probs of record {}" if self.samples else "is record {} again"
+            if records[at] == records[first[at]]:
+                what = "holds one answer's tokens and log-probs twice"
             self.twice_seen.append((int(records[at]), f"record {records[at]} " + what.format(records[first[at]])))
         known = first_equal(logprobs)
         other = ~twice & (tokens[known] != tokens) if self.samples else np.zeros(len(twice), np.bool_)

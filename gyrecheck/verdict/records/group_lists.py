@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from gyrecheck.model.fields import Kind
+from gyrecheck.rulebook.field_names import leaf, normal
 from gyrecheck.verdict.records.view import Floats, Ints, View, lead, rank
 
 LEAST = 4
@@ -52,6 +53,9 @@ def _are_groups(view: View, counts: Ints) -> bool:
         return (
             bool(fits.any() and fits.sum() * 2 >= len(counts) and ((counts <= size) | ~np.isfinite(size)).all()) and int(counts.max()) > 1
         )
-    stepped = any(view.has(role) for role in STEPPED)
+    parts = view.contract.words.get("parts", frozenset())
+    stepped = any(view.has(role) for role in STEPPED) or any(
+        not parts.isdisjoint(normal(leaf(key)).split("_")) for key in view.batch.columns
+    )
     inside = tokens is None or (rank(tokens) == 2 and np.array_equal(lead(tokens), counts))
     return len(counts) >= LEAST and int(counts.min()) > 1 and int(counts.min()) == int(counts.max()) and inside and not stepped
