@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from gyrecheck.model.facts import Function
 from gyrecheck.model.finding import Confidence
 from gyrecheck.program.effects import Hop
+from gyrecheck.program.flow import reach
 from gyrecheck.program.program import ACTING, LEARNING, Program, readable, roots
 from gyrecheck.program.topology import Layout, is_loop
 from gyrecheck.verdict.shapes.suspect import Suspect, at_call
@@ -41,6 +42,8 @@ def crossing(program: Program, layout: Layout) -> Iterator[Suspect]:
         if duty != "crossing" or (is_loop(program, number) and not _declared_apart(layout, fn.module)):
             continue
         acts = program.own(number, *ACTING)
+        if acts and _draws_itself(program, number):
+            continue
         if acts:
             yield from _learning_below(program, number, acts[0][0])
         elif _declared_apart(layout, fn.module) or not _round_of_its_own(program, number):
@@ -78,6 +81,16 @@ def _off_policy(program: Program, number: int) -> bool:
     if program.has(number, *_TAKES, full=True):
         return True
     return any(c.name == "next" or _draws(*c.name.lower().rpartition(".")[::2]) for c in program.functions[number].fact.calls)
+
+
+def _draws_itself(program: Program, number: int) -> bool:
+    """The function that steps the environment draws from a memory what it hands to the learning step."""
+    fact = program.functions[number].fact
+    drawn = {at for at, c in enumerate(fact.calls) if program.role(number, at) in _TAKES or _draws(*c.name.lower().rpartition(".")[::2])}
+    flow = reach(fact, drawn) if drawn else None
+    return flow is not None and any(
+        e.call in flow.taken and any(role in program.effects.of[e.callee] for role in LEARNING) for e in program.calls.edges[number]
+    )
 
 
 def _draws(owner: str, method: str) -> bool:

@@ -26,7 +26,7 @@ def forward(program: Program, number: int, at: int, call: Call) -> Confidence | 
         return None
     base = program.resolver.receiver(number, call)
     if base is not None and base.kind == "type":
-        known = last in program.lexicon.methods.get(str(base.ref), {})
+        known = last in program.lexicon.methods.get(str(base.ref), {}) or _ours_cut(program, number, last)
         return Confidence.BOUND if program.lexicon.kinds.get(str(base.ref)) == "module" and not known else None
     if base is not None and base.kind in {"module", "class", "func"}:
         return None
@@ -40,8 +40,7 @@ def forward(program: Program, number: int, at: int, call: Call) -> Confidence | 
         role = program.known_role(number, at)
         if role is None or role[0] not in {"policy.forward", "policy.act"}:
             return None
-        ours = [f for f in program.tree.functions_of(program.tree.functions[number].module) if f.fact.name == last and f.cls >= 0]
-        if program.all_unrecorded(last) or (ours and all(program.unrecorded_by_decorator(f.number) for f in ours)):
+        if program.all_unrecorded(last) or _ours_cut(program, number, last):
             return None  # whichever of our own it is, it records nothing
     if last == "forward" and call.name.rpartition(".")[0].rpartition(".")[2].strip("_").endswith("policy"):
         return Confidence.HINT  # a policy's own forward, which may take care of the graph itself
@@ -84,6 +83,33 @@ def _made_tensor(program: Program, number: int, at: int) -> bool:
         return False
     top = str(target.ref).partition(".")[0]
     return f"{top}.no_grad" in program.lexicon.symbols
+
+
+def _ours_cut(program: Program, number: int, name: str) -> bool:
+    """The file has methods of this name, and each of them records nothing or gives back numbers only."""
+    ours = [f.number for f in program.tree.functions_of(program.tree.functions[number].module) if f.fact.name == name and f.cls >= 0]
+    return bool(ours) and all(program.unrecorded_by_decorator(n) or gives_numbers(program, n) for n in ours)
+
+
+def gives_numbers(program: Program, number: int) -> bool:
+    """Everything that a function gives back has passed a call that cuts its graph: an action for an environment."""
+    fact = program.tree.functions[number].fact
+    given = [(item, e.order) for e in fact.exits if e.kind == "return" for item in e.items]
+    return bool(given) and all(item and all(_is_cut(program, number, a, order) for a in item) for item, order in given)
+
+
+def _is_cut(program: Program, number: int, atom: str | int, before: int) -> bool:
+    """A name holds what was bound to it last before; one that is never bound here was given, and carries no graph of this function's."""
+    fact = program.tree.functions[number].fact
+    if isinstance(atom, int):
+        call = fact.calls[atom]
+        return cuts(program, number, atom) or (
+            call.name[:1] == "." and bool(call.receiver) and all(_is_cut(program, number, a, before) for a in call.receiver)
+        )
+    last = max((b for b in fact.binds if b.target == atom and b.order < before), key=lambda b: b.order, default=None)
+    if last is None:
+        return True
+    return last.form == "=" and bool(last.value) and all(_is_cut(program, number, a, last.order) for a in last.value)
 
 
 def cuts(program: Program, number: int, at: int) -> bool:

@@ -94,7 +94,10 @@ def _updates_beyond(program: Program, number: int, bind: Bind) -> tuple[int, int
 def _let_go(program: Program, number: int, bind: Bind) -> bool:
     """Somewhere the state is detached, or begun anew outside the constructor without asking."""
     fn = program.tree.functions[number]
-    places = list(program.tree.classes[fn.cls].methods.values()) if fn.cls >= 0 and bind.target.startswith("self.") else [number]
+    held = fn.cls >= 0 and bind.target.startswith("self.")
+    places = list(program.tree.classes[fn.cls].methods.values()) if held else [number]
+    if held and _begun_from_outside(program, bind.target.rpartition(".")[2]):
+        return True
     retained = any(_retains(c.keywords) for n in places for c in program.tree.functions[n].fact.calls)
     for place in places:
         fact = program.tree.functions[place].fact
@@ -108,6 +111,15 @@ def _let_go(program: Program, number: int, bind: Bind) -> bool:
             if not retained or not _asked(program, place, other.block):
                 return True
     return False
+
+
+def _begun_from_outside(program: Program, name: str) -> bool:
+    """The owner of the network begins the state anew through it: `self.net.state = None`."""
+    return any(
+        b.target.endswith(f".{name}") and b.target.count(".") > 1 and b.form == "=" and b.value in {("=None",), ()}
+        for fn in program.functions
+        for b in fn.fact.binds
+    )
 
 
 def _inner(program: Program, number: int, bind: Bind) -> bool:

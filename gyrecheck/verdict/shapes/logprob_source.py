@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gyrecheck.model.facts import Atoms, Bind, Call, Function
 from gyrecheck.program.flow import prefixes, reach
-from gyrecheck.program.program import ACTING, Program, readable
+from gyrecheck.program.program import ACTING, LEARNING, Program, readable
 from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes.ratio_sides import aside
 from gyrecheck.verdict.shapes.steps import BACK, STEP
@@ -157,7 +157,8 @@ def _changed(program: Program, number: int) -> Iterator[Suspect]:
                     side="sampling", hint="store the action that the log-prob is of, and clip only what the environment is given",
                 )  # fmt: skip
                 return
-        row = _row(fact, clip, {p for p in flow.paths if p != clip.target}, action)
+        learns = program.has(number, *LEARNING, full=True) and not program.own(number, *ACTING)
+        row = _row(fact, clip, {p for p in flow.paths if p != clip.target}, action) if not learns else None
         if row is not None:
             yield at_bind(
                 number, row, "GYR315", f"`{row.target}` keeps `{clip.target}` after it was changed, beside the log-prob of the action before: the "

@@ -273,3 +273,70 @@ def test_a_plain_list_of_parts_without_weights(tmp_path, inside, count):
         "        loss = net(batch).mean()\n        opt.zero_grad()\n        loss.backward()\n        opt.step()\n"
     )
     assert told(tmp_path, "GYR224") == count
+
+
+ACT = """
+import torch
+
+class Policy(torch.nn.Module):
+    def forward(self, obs):
+        return self.net(obs), self.spread(obs)
+
+    def get_action(self, obs, greedy):
+        mean, spread = self.forward(torch.as_tensor(obs))
+        action = torch.tanh(mean + spread * torch.randn(()))
+        action = torch.tanh(mean){cut} if greedy else action{cut}
+        return action
+
+def collect(env, policy: torch.nn.Module, rows):
+    obs = env.reset()
+    for _ in range(8):
+        action = policy.get_action(obs, False)
+        obs, reward, done, info = env.step(action)
+        rows.append((obs, action))
+"""
+
+
+@pytest.mark.parametrize(("cut", "count"), [(".detach().cpu().numpy()[0]", 0), ("[0]", 1)])
+def test_an_action_given_as_numbers(tmp_path, cut, count):
+    """A method that gives its action back as numbers keeps no graph, whatever is computed on the way; as a tensor it does."""
+    (tmp_path / "collect.py").write_text(ACT.replace("{cut}", cut))
+    assert told(tmp_path, "GYR103") == count
+
+
+@pytest.mark.parametrize(("rows", "count"), [("memory.sample(64)", 0), ("memory.rows[-64:]", 1)])
+def test_the_loop_itself_draws_from_its_memory(tmp_path, rows, count):
+    """A loop that steps the environment, draws from its memory and hands that to the learning step is off-policy code."""
+    (tmp_path / "run.py").write_text(
+        "import torch\n\nclass Dqn:\n    def __init__(self, net):\n        self.net, self.opt = net, torch.optim.Adam(net.parameters())\n\n"
+        "    def learn(self, rows):\n        loss = self.net.loss(rows)\n        self.opt.zero_grad()\n        loss.backward()\n        self.opt.step()\n\n"
+        "def rollout(env, model: Dqn, memory, act):\n    obs = env.reset()\n    for _ in range(999):\n        nxt, reward, done, info = env.step(act(obs))\n"
+        f"        memory.add((obs, nxt, reward, done))\n        rows = {rows}\n        model.learn(rows)\n        obs = nxt\n"
+    )
+    assert told(tmp_path, "GYR101") == count
+
+
+@pytest.mark.parametrize(("reset", "count"), [("self.net.state = None", 0), ("self.seen = None", 1)])
+def test_a_state_begun_anew_by_its_owner(tmp_path, reset, count):
+    """A recurrent state that the agent begins anew through its network ends there; one that nobody touches runs through all updates."""
+    (tmp_path / "agent.py").write_text(
+        "import torch\n\nclass Net(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.cell = torch.nn.GRU(4, 4)\n"
+        "        self.state = None\n\n    def values(self, x):\n        out, self.state = self.cell(x, self.state)\n        return out\n\nclass Agent:\n"
+        "    def __init__(self):\n        self.net = Net()\n        self.opt = torch.optim.Adam(self.net.parameters())\n\n    def begin(self):\n"
+        f"        {reset}\n\n    def update(self, batches):\n        for batch in batches:\n            self.begin()\n            loss = self.net.values(batch).mean()\n"
+        "            self.opt.zero_grad()\n            loss.backward()\n            self.opt.step()\n"
+    )
+    assert told(tmp_path, "GYR215") == count
+
+
+@pytest.mark.parametrize(
+    ("then", "count"), [("net.fit(actions, logps)", 0), ("opt.zero_grad(); net.loss(actions, logps).backward(); opt.step()", 0)]
+)
+def test_actions_of_a_target(tmp_path, then, count):
+    """Actions drawn anew inside an update are nobody's record, in whatever form they are kept."""
+    (tmp_path / "target.py").write_text(
+        "import torch\n\ndef update(agents, batch, net, opt, one_hot):\n    actions, logps = {}, {}\n    for name, actor in agents.items():\n"
+        "        dist = torch.distributions.Categorical(logits=actor(batch[name]))\n        act = dist.sample()\n        logp = dist.log_prob(act)\n"
+        f"        act = one_hot(4)\n        actions[name] = act\n        logps[name] = logp\n    {then}\n    net.loss(batch).backward()\n    opt.step()\n"
+    )
+    assert told(tmp_path, "GYR315") == count
