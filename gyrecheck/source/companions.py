@@ -49,7 +49,7 @@ def _importers(known: set[Path], cache: Cache) -> Iterator[Text]:
     """Files of the same package that import one of the known ones; a file is parsed only when it holds the name."""
     here = Path.cwd()
     folders = {_outermost(path) for path in known}
-    stems = {(path.parent.name if path.stem == "__init__" else path.stem).encode() for path in known}
+    stems = {(path.parent.name if path.stem == "__init__" else path.stem).encode("utf-8", "surrogateescape") for path in known}
     near = [p for folder, deep in sorted(folders) for p in sorted(folder.rglob("*.py") if deep else folder.glob("*.py"))]
     asked = tuple(SourceFile(p, shown_path(p, here)) for p in near[:_SEARCHED] if p not in known)
     holding = tuple(t for t in read_texts(asked, cache)[0] if any(stem in t.data for stem in stems))
