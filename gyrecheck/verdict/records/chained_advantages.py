@@ -13,7 +13,7 @@ import numpy as np
 from gyrecheck.model.finding import Finding, Severity
 from gyrecheck.verdict.records.question import Case, Question, show
 from gyrecheck.verdict.records.ranges import Ranges
-from gyrecheck.verdict.records.step_columns import numeric
+from gyrecheck.verdict.records.step_columns import numeric, previous_in_lane
 from gyrecheck.verdict.records.steps import Steps, steps_of
 from gyrecheck.verdict.records.view import Bools, Floats, Ints, View, rank
 
@@ -152,18 +152,10 @@ def _of_steps(view: View, steps: Steps, role: str) -> Floats | None:
 
 def _next_row(view: View, steps: Steps) -> Ints:
     """[N] the step that the same lane holds next in the file; -1 for its last one."""
-    lanes = view.labels("env_id") if not steps.per_record else None
-    file_order = np.argsort(steps.order, kind="stable")
-    out = np.full(len(steps), -1)
-    if lanes is None:
-        out[file_order[:-1]] = file_order[1:]
-        return out
-    last: dict[object, int] = {}
-    for at in file_order.tolist():
-        lane = lanes[int(steps.order[at])]
-        if lane in last:
-            out[last[lane]] = at
-        last[lane] = at
+    back = np.argsort(steps.order, kind="stable")
+    previous = np.arange(-1, len(steps) - 1) if steps.per_record else previous_in_lane(view)
+    out, here = np.full(len(steps), -1), np.flatnonzero(previous >= 0)
+    out[back[previous[here]]] = back[here]
     return out
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from gyrecheck.model.finding import Finding, Severity
 from gyrecheck.verdict.records.question import Case, Question
 from gyrecheck.verdict.records.ranges import Ranges
+from gyrecheck.verdict.records.step_columns import previous_in_lane
 from gyrecheck.verdict.records.steps import steps_of
 from gyrecheck.verdict.records.view import View
 
@@ -34,17 +35,13 @@ class LateRewards(Question):
         if steps is None or steps.reward is None or steps.ends is None or steps.per_record or len(steps) < 2:
             return
         self.labelled &= steps.labelled
-        file_order = np.argsort(steps.order, kind="stable")
-        lanes = view.labels("env_id") or [0] * view.rows
+        back = np.argsort(steps.order, kind="stable")  # [rows] the step of each row
+        previous = previous_in_lane(view)
         given = np.nan_to_num(steps.reward) != 0
         behind = np.zeros(len(steps), np.bool_)
-        last: dict[object, int] = {}
-        for at in file_order.tolist():
-            lane = lanes[int(steps.order[at])]
-            if lane in last:
-                before = last[lane]
-                behind[at] = bool(steps.ends[before]) and steps.episode[at] != steps.episode[before]
-            last[lane] = at
+        here = np.flatnonzero(previous >= 0)
+        at, before = back[here], back[previous[here]]
+        behind[at] = steps.ends[before] & (steps.episode[at] != steps.episode[before])
         self.rows += len(steps)
         self.rewards += int(given.sum())
         self.ends += int(behind.sum())

@@ -16,7 +16,7 @@ from gyrecheck.model.finding import Finding, Severity
 from gyrecheck.verdict.records.later_starts import RARE
 from gyrecheck.verdict.records.question import Case, Question
 from gyrecheck.verdict.records.ranges import Ranges
-from gyrecheck.verdict.records.step_columns import rows_of
+from gyrecheck.verdict.records.step_columns import previous_in_lane, rows_of
 from gyrecheck.verdict.records.successors import equal_rows
 from gyrecheck.verdict.records.view import Bools, Ints, View
 
@@ -49,16 +49,18 @@ class ResetTicks(Question):
         if obs is None or after is None or reward is None or not told or obs.shape != after.shape or not np.isfinite(reward).all():
             return
         ends = np.asarray(np.any(told, axis=0))
-        lanes = view.labels("env_id") or [0] * view.rows
-        before, ended = np.full(obs.shape, np.nan), np.zeros(view.rows, np.bool_)
-        order: dict[Any, int] = {}
-        for at, lane in enumerate(lanes):
-            if lane in order:
-                before[at], ended[at] = after[order[lane]], ends[order[lane]]
-            elif lane in self.last:
+        lanes = view.labels("env_id")
+        previous = previous_in_lane(view)
+        before, ended = np.where(previous[:, None] >= 0, after[previous], np.nan), (previous >= 0) & ends[previous]
+        for at in np.flatnonzero(previous < 0).tolist():
+            lane = lanes[at] if lanes is not None else 0
+            if lane in self.last:
                 before[at], ended[at] = self.last[lane]
-            order[lane] = at
-        self.last.update({lane: (after[at].copy(), bool(ends[at])) for lane, at in order.items()})
+        last = np.ones(view.rows, np.bool_)
+        last[previous[previous >= 0]] = False
+        self.last.update(
+            {lanes[at] if lanes is not None else 0: (after[at].copy(), bool(ends[at])) for at in np.flatnonzero(last).tolist()}
+        )
         tick = ended & (reward == 0) & ~ends & equal_rows(before, obs.astype(np.float64)) & ~equal_rows(obs, after)
         self.followed += int(ended.sum())
         self.ticks += int(tick.sum())

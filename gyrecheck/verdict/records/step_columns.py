@@ -47,6 +47,25 @@ def rows_of(view: View, role: str) -> Floats | None:
     return out
 
 
+def previous_in_lane(view: View) -> Ints:
+    """[rows] the row before each in its own lane (`env_id`); -1 for a lane's first one. Without lanes all rows are one. Made once a batch."""
+    if "previous" not in view.shared:
+        view.shared["previous"] = _previous(view.labels("env_id"), view.rows)
+    made: Ints = view.shared["previous"]
+    return made
+
+
+def _previous(lanes: list[Any] | None, rows: int) -> Ints:
+    out = np.arange(-1, rows - 1)
+    if lanes is None or not rows:
+        return out
+    table: dict[Any, int] = {}
+    codes = np.fromiter((table.setdefault(lane, len(table)) for lane in lanes), np.int64, rows)
+    order = np.argsort(codes, kind="stable")
+    out[order] = np.where(np.diff(codes[order], prepend=-1) == 0, np.concatenate(([-1], order[:-1])), -1)
+    return out
+
+
 def list_rows(column: Column | None, counts: Ints) -> tuple[Floats | None, bool]:
     """[N, D] the observations of trajectories, and whether each holds one more at its end (which is left out)."""
     if column is None or not numeric(column):

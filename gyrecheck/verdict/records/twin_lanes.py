@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from gyrecheck.model.finding import Finding
-from gyrecheck.verdict.records.contents import KEPT, labels, marks_of, together
+from gyrecheck.verdict.records.contents import KEPT, Sums, first_equal, labels, marks_of, together
 from gyrecheck.verdict.records.question import Case, Question
 from gyrecheck.verdict.records.ranges import Ranges
 from gyrecheck.verdict.records.step_columns import rows_of
-from gyrecheck.verdict.records.view import View
+from gyrecheck.verdict.records.view import Ints, View
 
 LEAST = 8
 """Steps of one environment that another one has, too."""
@@ -31,44 +31,49 @@ class TwinLanes(Question):
     needs = (("obs", "action", "logprob", "env_id"),)
 
     def __init__(self) -> None:
-        self.known: dict[int, tuple[Any, int]] = {}
-        self.rows: dict[Any, int] = {}
-        self.twins: dict[Any, list[int]] = {}
-        self.of: dict[Any, set[Any]] = {}
-        self.where: dict[Any, Ranges] = {}
+        self.parts: list[tuple[str, Ints, Sums, Ints]] = []
+        """Of each batch the file, and of each row its record, the mark of its content and the number of its lane."""
+        self.lanes: dict[Any, int] = {}
+        self.kept = 0
 
     def feed(self, view: View) -> None:
         """Read one batch."""
         lanes, obs, logprob = view.labels("env_id"), rows_of(view, "obs"), rows_of(view, "logprob")
-        if lanes is None or obs is None or logprob is None or len(self.known) > KEPT:
+        if lanes is None or obs is None or logprob is None or self.kept > KEPT:
             return
         if obs.dtype.kind != "f" or not (obs != np.round(obs)).any() or len(np.unique(logprob[:, 0])) < max(3, len(logprob) // 8):
             return
         content = together(
             [*(marks_of(view, role) for role in ("obs", "action", "logprob", "reward", "next_obs")), labels(view, "batch_id")]
         )
-        for at, (lane, mark) in enumerate(zip(lanes, content.tolist(), strict=True)):
-            self.rows[lane] = self.rows.get(lane, 0) + 1
-            first = self.known.setdefault(mark, (lane, int(view.records[at])))
-            if first[0] != lane:
-                self.twins.setdefault(lane, []).append(int(view.records[at]))
-                self.of.setdefault(lane, set()).add(first[0])
-                self.where.setdefault(lane, Ranges()).add(view.path, view.records[at : at + 1])
+        own = np.fromiter((self.lanes.setdefault(lane, len(self.lanes)) for lane in lanes), np.int64, view.rows)
+        self.parts.append((view.path, view.records, content, own))
+        self.kept += view.rows
 
     def answer(self, case: Case) -> Iterator[Finding]:
         """Environments nearly all of whose steps are another one's."""
+        if not self.kept or len(self.lanes) < 2:
+            return
+        content, own = (np.concatenate([part[at] for part in self.parts]) for at in (2, 3))
+        first = own[first_equal(content)]
+        twin = first != own
+        rows, hits = np.bincount(own), np.bincount(own[twin], minlength=len(self.lanes))
         alike = [
-            lane for lane, records in self.twins.items() if len(records) >= max(LEAST, USUAL * self.rows[lane]) and len(self.of[lane]) == 1
+            lane
+            for lane in np.flatnonzero(hits >= np.maximum(LEAST, USUAL * rows)).tolist()
+            if len(np.unique(first[twin & (own == lane)])) == 1
         ]
         if not alike:
             return
+        chosen, begin = twin & np.isin(own, alike), 0
         where = Ranges()
-        for lane in alike:
-            where.add_all(self.where[lane])
-        key = case.roles.key("env_id")
-        other = next(iter(self.of[alike[0]]))
+        for path, records, *_ in self.parts:
+            where.add(path, records[chosen[begin : begin + len(records)]])
+            begin += len(records)
+        names, key = list(self.lanes), case.roles.key("env_id")
+        other = names[int(first[chosen][0])]
         text = (
-            f"duplicate samples: `{key}` {', '.join(str(lane) for lane in alike[:5])} hold the very steps of `{key}` {other}, with the same actions "
+            f"duplicate samples: `{key}` {', '.join(str(names[lane]) for lane in alike[:5])} hold the very steps of `{key}` {other}, with the same actions "
             f"and log-probs: one seed for several environments and their sampling, or one environment's steps under several names ({where.rows} records)"
         )
         yield case.finding("GYR337", text, where=where, role="env_id")
