@@ -33,7 +33,7 @@ class Role:
 class FieldFamily:
     """Keys made of known words in any order: one word of each `need`, none outside `need` and `may`, and values of the `form`.
 
-    `form`: `list` (more than one value a row), `scalar`, `flag` (only 0 and 1), `name` (a text or whole number a row); empty = any.
+    `form`: `list` (more than one value a row), `scalar`, `flag` (only 0 and 1), `on` (a flag that is 1 somewhere), `name` (a text or whole number a row); empty = any.
     """
 
     role: str

@@ -90,3 +90,11 @@ def test_sparse_rewards_leave_the_leap(tmp_path, slots, gone):
                 file.write(json.dumps(row | {"truncated": False, "logprob": -0.7, "policy_version": 3}) + "\n")
                 now[slot], ended[slot] = after, end and not gone
     assert ("GYR325" in codes(path)) == gone
+
+
+@pytest.mark.parametrize("key", ["train", "valid", "use"])
+def test_a_flag_that_is_never_on_is_no_mask(tmp_path, key):
+    """A word that may speak of the loss says something else where it is false in every row."""
+    path = tmp_path / "steps.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in changed(lambda row, _: row | {key: False})))
+    assert codes(path) == set()

@@ -166,6 +166,8 @@ def _fits(family: Family, column: Column) -> bool:
     counts = _counts(column)
     longest = int(counts.max(initial=0))
     form = family.form
+    if form == "on":
+        return kinds <= _NUMBERS and _is_flag(column) and bool(np.asarray(column.flat).any())
     if form in {"flag", "flags"}:
         return kinds <= _NUMBERS and _is_flag(column) and (form == "flag" or longest > 1)
     if form == "list":
