@@ -7,7 +7,7 @@ in the engine is stale, not the policy.
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from gyrecheck.model.finding import Severity, State
 from gyrecheck.model.snapshot import Series
@@ -108,9 +108,11 @@ def _saw_tooth(run: View, docket: Docket) -> bool:
 
 def jump(far: list[float], t: Thresholds) -> int | None:
     """Where a distance rises at once to many times all before it, and stays."""
+    highest = list(accumulate(far, max))
+    lowest = list(accumulate(reversed(far), min))[::-1]
     for at in range(2, len(far) - 3):
-        base = max(far[:at])
-        if far[at] >= t.gap_jump * base > 0 and min(far[at:]) >= t.gap_jump / 2 * base and far[at] >= t.gap_large / 2:
+        base = highest[at - 1]
+        if far[at] >= t.gap_jump * base > 0 and lowest[at] >= t.gap_jump / 2 * base and far[at] >= t.gap_large / 2:
             return at
     return None
 
