@@ -16,6 +16,8 @@ def same_seed(program: Program, _layout: Layout) -> Iterator[Suspect]:
         fact = program.functions[number].fact
         if "evaluation" in program.region(number) or fact.name.startswith("test") or not program.own(number, "env.step"):
             continue
+        if fact.name == "reset" or _compares(program, number):
+            continue
         for at, _ in program.own(number, "env.reset"):
             call = fact.calls[at]
             loops = program.loops_of(number, call.block)
@@ -39,3 +41,10 @@ def same_seed(program: Program, _layout: Layout) -> Iterator[Suspect]:
                 evidence=(program.place(number, step.line, f"sampled in the same loop: {readable(step)}", "because", step.column + 1),),
                 hint="seed the first reset only", side="sampling",
             )  # fmt: skip
+
+
+def _compares(program: Program, number: int) -> bool:
+    """Two environments are stepped side by side and asserted to be alike."""
+    fact = program.functions[number].fact
+    owners = {fact.calls[at].name.rpartition(".")[0] for at, _ in program.own(number, "env.step")}
+    return len(owners) > 1 and any(block.kind == "assert" for block in fact.blocks)

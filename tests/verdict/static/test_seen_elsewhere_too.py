@@ -340,3 +340,14 @@ def test_actions_of_a_target(tmp_path, then, count):
         f"        act = one_hot(4)\n        actions[name] = act\n        logps[name] = logp\n    {then}\n    net.loss(batch).backward()\n    opt.step()\n"
     )
     assert told(tmp_path, "GYR315") == count
+
+
+@pytest.mark.parametrize(("name", "count"), [("reset", 0), ("gather", 1)])
+def test_a_wrapper_that_resets_with_the_seed_it_is_given(tmp_path, name, count):
+    """The reset of a wrapper hands its seed on, however often it tries; a collector that does so begins all episodes alike."""
+    (tmp_path / "wrap.py").write_text(
+        "import gymnasium as gym\n\nclass Skip:\n    def __init__(self, env: gym.Env):\n        self.env = env\n\n"
+        f"    def {name}(self, seed, count, rows):\n        for _ in range(count):\n            obs, info = self.env.reset(seed=seed)\n"
+        "            obs, reward, terminated, truncated, info = self.env.step(0)\n            rows.append((obs, reward, terminated, truncated))\n"
+    )
+    assert told(tmp_path, "GYR318") == count
