@@ -100,6 +100,8 @@ class Runtime:
         self.fetches = False
         """Whether `update_codes` holds functions that fetch training batches, whose frames are looked for in each phase."""
         self.entries: dict[str, dict[str, Entry]] = {"S": {}, "T": {}}
+        self.marked = False
+        """The program marks its training side: a step may lie in an open scope."""
         self.active: list[Entry] = []
         """Sampling entries that have been called; all others take the slow path at their first call anyway."""
         self.buffers = Buffers(self)
@@ -136,6 +138,7 @@ class Runtime:
         """The counted entry of side `S` or `T`; it counts into a shared overflow cell when the shard has no place left."""
         known = self.entries[letter].get(f"{role} {label}")
         if known is None:
+            self.marked |= letter == "T" and role == MARKED
             cell: Cell | Shared | None = self.shard.place_for(f"E {letter} {role} {label}")
             if cell is None:
                 cell = Shared(self.cells["sample_calls" if letter == "S" else "update_calls"], (letter, role, label))

@@ -175,7 +175,7 @@ class Updates:
         state.site[0] += 1
         self.cell[0] += 1
         self.steps += 1
-        if side.OPEN.get() == side.TRAINING:
+        if runtime.marked and side.OPEN.get() == side.TRAINING:
             runtime.cells["nested_updates"][0] += 1
         samples = 0
         for sampler in runtime.active:
@@ -186,8 +186,7 @@ class Updates:
         elif phases is not None and phases.since + 1 < phases.usual:  # as its `after_update` would have it, for much less
             phases.since += 1
             self.passed = True
-        if not runtime.turns.over:
-            runtime.turns.update()
+        runtime.turns.passed = None  # which activations lie under a step, those that are looked at say
         if len(self.states) > 1:
             for other in tuple(self.states.values()):
                 other.backward += self.loose
