@@ -21,24 +21,34 @@ _SCALER = "scaler.step"
 
 def clip_beside(program: Program, _layout: Layout) -> Iterator[Suspect]:
     """Every clip of a network that the next step does not move, and every scaler that is stepped without scaling or updating."""
-    holders = _holders(program)
-    for number in program.calling(_CLIPS) if len(holders) > 1 else ():
-        if not in_tests(program, number):
-            yield from _of_another(program, number, holders)
+    by_file: dict[int, dict[str, set[str]]] = {}
+    for number in program.calling(_CLIPS):
+        module = program.functions[number].module
+        if module not in by_file:
+            by_file[module] = _holders(program, module)
+        if len(by_file[module]) > 1 and not in_tests(program, number):
+            yield from _of_another(program, number, by_file[module])
     for number in program.doing(_SCALER):
         if not in_tests(program, number):
             yield from _half(program, number)
 
 
-def _holders(program: Program) -> dict[str, set[str]]:
-    """The last names of optimizers, with the last names of the networks they are made over; those made otherwise hold everything."""
+def _holders(program: Program, module: int) -> dict[str, set[str]]:
+    """The last names of a file's optimizers, with those of the networks they are made over; one made otherwise holds everything."""
     out: dict[str, set[str]] = {}
-    for fn in program.functions:
+    for fn in program.tree.functions_of(module):
         for at, _ in program.own(fn.number, "optimizer.make"):
             paths = given_to(program, fn.number, at)
             for bind in (b for b in fn.fact.binds if at in b.value):
                 held = {_tail(p) for p in paths} if paths is not None else {"*"}
                 out.setdefault(_tail(bind.target), set()).update(held)
+    for fn in program.tree.functions_of(module):  # a second name, a part or a whole of a network goes by the first one
+        for bind in fn.fact.binds:
+            named = {_tail(a) for a in bind.value if isinstance(a, str) and not a.startswith("=")}
+            named |= {part for a in bind.value if isinstance(a, str) and "." in a for part in a.split(".")}
+            for held in out.values():
+                if bind.form == "=" and (named & held or _tail(bind.target) in held):
+                    held |= {_tail(bind.target), *(named - {"self"})}
     return out
 
 

@@ -351,3 +351,15 @@ def test_a_wrapper_that_resets_with_the_seed_it_is_given(tmp_path, name, count):
         "            obs, reward, terminated, truncated, info = self.env.step(0)\n            rows.append((obs, reward, terminated, truncated))\n"
     )
     assert told(tmp_path, "GYR318") == count
+
+
+@pytest.mark.parametrize(("second", "count"), [("self.model.critic", 0), ("Critic()", 1)])
+def test_a_network_with_a_second_name(tmp_path, second, count):
+    """An optimizer over `self.q`, which is `self.model.critic`, moves what is clipped as `self.model.critic`; over another one it does not."""
+    (tmp_path / "agent.py").write_text(
+        "import torch\nfrom torch.nn.utils import clip_grad_norm_\nfrom nets import Critic\n\nclass Agent:\n    def __init__(self, model):\n"
+        f"        self.model = model\n        self.q = {second}\n        self.q_opt = torch.optim.Adam(self.q.parameters())\n"
+        "        self.v_opt = torch.optim.Adam(model.critic.parameters())\n\n    def update(self, batch):\n        loss = self.model.loss(batch)\n"
+        "        self.q_opt.zero_grad()\n        loss.backward()\n        clip_grad_norm_(self.model.critic.parameters(), 0.5)\n        self.q_opt.step()\n"
+    )
+    assert told(tmp_path, "GYR228") == count
