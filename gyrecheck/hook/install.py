@@ -7,18 +7,14 @@ import os
 import sys
 
 from gyrecheck.hook import runtime as runtimes
-from gyrecheck.hook import side
 from gyrecheck.hook.count import like, remember
 from gyrecheck.hook.environments import Environments
-from gyrecheck.hook.loads import due, loaded, loads_of
-from gyrecheck.hook.networks import fingerprint, parameters_of
 from gyrecheck.hook.phases import Phases
-from gyrecheck.hook.rates import rate_of
 from gyrecheck.hook.updates import Updates
+from gyrecheck.hook.wrappers import Wrappers
 
 TYPE_CHECKING = False  # importing `typing` costs more than this package; type checkers know the name
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import ModuleType
     from typing import Any
 
@@ -34,7 +30,7 @@ class Hooks:
         self.libraries = self.runtime.libraries = tuple(self.table.get("libraries", ()))
         self.environments = Environments(self.runtime, self.table.get("environments", {"step": [], "reset": []}))
         self.updates = Updates(self.runtime, self.libraries)
-        self.phases: Phases | None = None
+        self.wrappers = Wrappers(self.runtime, self.updates, self.environments, self.table.get("horizons", {}))
         atexit.register(self.end)
 
     def after_import(self, module: ModuleType) -> None:
@@ -54,8 +50,8 @@ class Hooks:
     def end(self) -> None:
         """At a normal end of the process: totals, and what was loaded but is out of the hook's reach."""
         try:
-            if self.phases is not None:
-                self.phases.end()
+            if self.updates.phases is not None:
+                self.updates.phases.end()
             self.runtime.turns.end()
             self.updates.summary()
             foreign = [name for name in self.table.get("unhooked", {}) if name in sys.modules]
@@ -89,16 +85,16 @@ class Hooks:
                     state = updates.states.get(id(optimizer))
                     if state is None or not state.quick:
                         updates.after_step(optimizer)
-                    if self.phases is not None:
-                        self.phases.after_update()
+                    if updates.phases is not None:
+                        updates.phases.after_update()
                 except Exception:
                     pass
 
             register(after)
         elif role == "policy.forward":
-            self.phases = updates.phases = Phases(self.runtime, updates, register, self.libraries)
-            self.phases.glance = environments.look
-            self.phases.moody = tuple(self.table.get("moody", ()))
+            updates.phases = Phases(self.runtime, updates, register, self.libraries)
+            updates.phases.glance = environments.look
+            updates.phases.moody = tuple(self.table.get("moody", ()))
         elif role == "model.make":
 
             def made(module: Any, name: str, parameter: Any) -> None:
@@ -115,18 +111,7 @@ class Hooks:
         fn = holder.__dict__.get(last)
         if fn is None or not callable(fn):
             return False
-        wrapper = {
-            "optimizer.make": self._making,
-            "optimizer.load": self._restoring,
-            "optimizer.zero_grad": self._clearing,
-            "module.zero_grad": self._clearing_module,
-            "module.eval": self._switching,
-            "weights.load": self._loading,
-            "loss.backward": self._backward,
-            "grad.clip": self._clipping,
-            "scheduler.step": self._scheduling,
-            "policy.act": self._drawing,
-        }[role](fn)
+        wrapper = self.wrappers.by_role[role](fn)
         setattr(holder, last, like(wrapper, fn))
         return True
 
@@ -144,159 +129,6 @@ class Hooks:
             return False
         self.environments.follow(base)
         return bool(role)
-
-    def _making(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        def make(self_: Any, *args: Any, **kwargs: Any) -> None:
-            fn(self_, *args, **kwargs)
-            try:
-                self.environments.look(deep=True)
-                self.updates.made(self_)
-            except Exception:
-                pass
-
-        return make
-
-    def _restoring(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        def load_state_dict(self_: Any, *args: Any, **kwargs: Any) -> Any:
-            before = None
-            try:
-                before = rate_of(self_)
-            except Exception:
-                pass
-            result = fn(self_, *args, **kwargs)
-            try:
-                self.updates.loaded(self_, before)
-            except Exception:
-                pass
-            return result
-
-        return load_state_dict
-
-    def _clearing(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        updates, cell = self.updates, self.runtime.cells["zero_grad_calls"]
-
-        def zero_grad(self_: Any, *args: Any, **kwargs: Any) -> Any:
-            try:
-                if updates.calm and not updates.loose and not updates.left:  # whatever is cleared was used
-                    cell[0] += 1
-                else:
-                    updates.cleared(self_)
-            except Exception:
-                pass
-            return fn(self_, *args, **kwargs)
-
-        return zero_grad
-
-    def _clearing_module(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        def zero_grad(self_: Any, *args: Any, **kwargs: Any) -> Any:
-            try:
-                self.updates.module_cleared(self_)
-            except Exception:
-                pass
-            return fn(self_, *args, **kwargs)
-
-        return zero_grad
-
-    def _switching(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        modes = self.updates.modes
-
-        def eval(self_: Any) -> Any:  # noqa: A001 - the method of that name
-            try:
-                modes.switching(self_)
-            except Exception:
-                pass
-            return fn(self_)
-
-        return eval
-
-    def _loading(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        def load_state_dict(self_: Any, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
-            loads = before = None
-            try:
-                if self.phases is not None:
-                    loads = loads_of(self.phases, self_)
-                    if due(loads):
-                        before = fingerprint(parameters_of(self_))
-            except Exception:
-                pass
-            result = fn(self_, state_dict, *args, **kwargs)
-            try:
-                if self.phases is not None and loads is not None:
-                    loaded(self.phases, self_, loads, before, result, state_dict)
-            except Exception:
-                pass
-            return result
-
-        return load_state_dict
-
-    def _backward(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        runtime, updates = self.runtime, self.updates
-
-        cell = runtime.cells["backward_calls"]
-
-        def backward(*args: Any, **kwargs: Any) -> Any:
-            if updates.calm and runtime.turns.over and not updates.left:
-                updates.loose += 1
-                updates.backwards += 1
-                cell[0] += 1
-                return fn(*args, **kwargs)
-            try:
-                updates.before_backward()
-                if self.phases is not None and self.phases.handle is not None:
-                    self.phases.before_backward()
-            except Exception:
-                pass
-            if updates.calm or "update" in runtime.due:  # inside an optimizer's step, which watches already
-                return fn(*args, **kwargs)
-            token = side.OPEN.set(side.TRAINING)
-            runtime.want("update")
-            try:
-                return fn(*args, **kwargs)
-            finally:
-                runtime.unwant("update")
-                side.OPEN.reset(token)
-
-        remember(backward, runtime.update_codes)
-        return backward
-
-    def _clipping(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        updates = self.updates
-
-        def clip(*args: Any, **kwargs: Any) -> Any:
-            if not updates.calm:
-                try:
-                    updates.clipped()
-                except Exception:
-                    pass
-            return fn(*args, **kwargs)
-
-        return clip
-
-    def _scheduling(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        horizons = self.table.get("horizons", {})
-
-        def step(self_: Any, *args: Any, **kwargs: Any) -> Any:
-            result = fn(self_, *args, **kwargs)
-            try:
-                self.updates.schedules.advanced(self_, horizons)
-            except Exception:
-                pass
-            return result
-
-        return step
-
-    def _drawing(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        runtime = self.runtime
-
-        def sample(self_: Any, *args: Any, **kwargs: Any) -> Any:
-            if "phase" in runtime.due and self.phases is not None:
-                try:
-                    self.phases.before_draw()
-                except Exception:
-                    pass
-            return fn(self_, *args, **kwargs)
-
-        return sample
 
 
 def _holder(module: Any, path: str) -> tuple[Any, str]:
