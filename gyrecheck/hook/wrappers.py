@@ -140,7 +140,7 @@ class Wrappers:
         cell = runtime.cells["backward_calls"]
 
         def backward(*args: Any, **kwargs: Any) -> Any:
-            if updates.calm and runtime.turns.over and not updates.left:
+            if updates.calm and not updates.left:
                 updates.loose += 1
                 updates.backwards += 1
                 cell[0] += 1
