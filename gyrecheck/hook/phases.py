@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gyrecheck.hook.updates import Updates
 
 ALWAYS = 16
-SOMETIMES = 16
+SOMETIMES = 32
 WAIT = 16
 """Sampling calls to wait for a forward pass before a phase is given up."""
 GRAPHS = 256
