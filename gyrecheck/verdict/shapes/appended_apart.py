@@ -13,6 +13,7 @@ from gyrecheck.program.program import Program, roots
 from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes.suspect import Suspect, at_call, in_tests
 
+_MARKS = ("mask", "role", "label", "kind", "weight")
 _ASKS = frozenset({"then", "else", "case", "except"})
 
 
@@ -57,7 +58,11 @@ def _uneven(
         same = [c for _, c, _ in asked if c.name == call.name and program.loop_of(number, c.block) == loop]
         if loop < 0 or block.kind != "then" or block.parent != loop or len(same) != 1 or not _about_element(program, number, call, loop):
             continue
-        for at, other, _ in always:
+        marked = any(
+            c.name.endswith(".append") and c.block == loop and any(w in c.name.lower() for w in _MARKS) and c.order < 1 << 60
+            for c in fact.calls
+        )
+        for at, other, _ in () if marked else always:
             if other.block == loop and not any(fact.blocks[e.block].parent == loop for e in fact.exits if e.kind in {"continue", "break"}):
                 return at, call
     return None

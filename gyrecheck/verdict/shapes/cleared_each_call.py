@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gyrecheck.model.finding import Confidence
 from gyrecheck.program.program import Program, readable
 from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes.steps import BACK, CLEAR, STEP
@@ -23,12 +24,14 @@ def cleared_each_call(program: Program, _layout: Layout) -> Iterator[Suspect]:
         counters = {b.target for b in fact.binds if b.form == "+=" and b.op == "+" and b.block == 0 and b.target.startswith("self.")}
         counters = {c for c in counters if any(b.target == c and b.form == "+=" and b.value == ("=1",) for b in fact.binds)}
         taken = [fact.calls[at] for at, _ in program.own(number, STEP)]
-        if any(step.block == 0 for step in taken):
+        if any(step.block == 0 for step in taken) or _steps_below(program, number):
             continue  # another one steps every time: what is cleared is a delayed update's, on purpose
         for step in taken:
             block = fact.blocks[step.block]
             if block.kind != "then" or block.parent != 0 or not counters & set(block.detail) or "not" in block.op:
                 continue
+            if any(fact.calls[i].block != 0 and fact.calls[i].order < step.order for i, _ in program.own(number, BACK)):
+                continue  # what this step uses is made on its own branch
             owner = step.name.rpartition(".")[0]
             clears = [(i, fact.calls[i]) for i, _ in program.own(number, CLEAR) if fact.calls[i].name.rpartition(".")[0] == owner]
             backs = [fact.calls[i] for i, _ in program.own(number, BACK) if fact.calls[i].block == 0]
@@ -44,3 +47,12 @@ def cleared_each_call(program: Program, _layout: Layout) -> Iterator[Suspect]:
                 side="training", hint="clear right after the step, on its branch",
             )  # fmt: skip
             break
+
+
+def _steps_below(program: Program, number: int) -> bool:
+    """A helper that is called every time steps an optimizer, too."""
+    calls = program.functions[number].fact.calls
+    return any(
+        e.call >= 0 and calls[e.call].block == 0 and e.confidence is not Confidence.HINT and program.has(e.callee, STEP)
+        for e in program.calls.edges[number]
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gyrecheck.model.facts import Call
+from gyrecheck.model.facts import Bind, Call
 from gyrecheck.program.program import Program, readable
 from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes.optimizer_reach import given_to
@@ -69,6 +69,10 @@ def _of_another(program: Program, number: int, holders: dict[str, set[str]]) -> 
         after = [c for order, c in taken if call.order < order < ends]
         names = [_tail(c.name.rpartition(".")[0]) for c in after]
         owners = [name for name, held in holders.items() if network in held]
+        if _given_in(program, number, call, network) or _stepped_between(
+            program, number, call, owners, min([ends, *(c.order for c in after)])
+        ):
+            continue
         if not names or not owners or any(holders.get(name, {"*"}) & {network, "*"} for name in names):
             continue
         yield at_call(
@@ -79,12 +83,39 @@ def _of_another(program: Program, number: int, holders: dict[str, set[str]]) -> 
         )  # fmt: skip
 
 
+def _given_in(program: Program, number: int, clip: Call, network: str) -> bool:
+    """The network is a parameter of the function, which says nothing of other places; or the clip only measures; or another clip follows."""
+    fact = program.tree.functions[number].fact
+    if any(p.name == network and network not in {b.target for b in fact.binds} for p in fact.params):
+        return True
+    bound = [a for arg in (*clip.args[1:], *(v for _, v in clip.keywords)) for a in arg]
+    text = [str(a) for i in bound if isinstance(i, int) for arg in fact.calls[i].args for a in arg] + [str(a) for a in bound]
+    return any("inf" in t.lower() for t in text)
+
+
+def _stepped_between(program: Program, number: int, clip: Call, owners: list[str], ends: int) -> bool:
+    """Before the next step a helper steps, or is given an optimizer that holds the network."""
+    fact = program.tree.functions[number].fact
+    below = {e.call for e in program.calls.edges[number] if program.has(e.callee, STEP, _SCALER)}
+    for at, call in enumerate(fact.calls):
+        given = {_tail(a) for arg in (*call.args, *(v for _, v in call.keywords)) for a in arg if isinstance(a, str)}
+        if clip.order < call.order < ends and (at in below or given & set(owners)):
+            return True
+    return False
+
+
 def _clipped(program: Program, number: int, call: Call) -> str:
     """The last name of the one network whose parameters are clipped."""
     if _tail(call.name) not in _CLIPS or not call.args or len(call.args[0]) != 1 or not isinstance(call.args[0][0], int):
         return ""
     owner, _, last = program.call(number, call.args[0][0]).name.rpartition(".")
     return _tail(owner) if last == "parameters" else ""
+
+
+def _is_scaler(program: Program, number: int, bind: Bind) -> bool:
+    """The name is bound to a scaler that is made there, to nothing else."""
+    calls = program.tree.functions[number].fact.calls
+    return len(bind.value) == 1 and isinstance(bind.value[0], int) and "Scaler" in calls[bind.value[0]].name
 
 
 def _half(program: Program, number: int) -> Iterator[Suspect]:
@@ -97,7 +128,10 @@ def _half(program: Program, number: int) -> Iterator[Suspect]:
         handed = any(
             isinstance(a, str) and _tail(a) == scaler for f in program.functions for c in f.fact.calls for v in (*c.args, *(v for _, v in c.keywords)) for a in v
         )  # fmt: skip
-        if not scaler or handed or not program.own(number, BACK):
+        binds = [(f.number, b) for f in program.functions for b in f.fact.binds]
+        plain = all(_is_scaler(program, n, b) for n, b in binds if _tail(b.target) == scaler)
+        named = any(isinstance(a, str) and _tail(a.partition("[")[0]) == scaler for _, b in binds for a in b.value)
+        if not scaler or handed or named or not plain or not program.own(number, BACK):
             continue
         said = "is stepped and no loss is scaled by it: its steps are divided by a scale that the gradients do not have" if "scale" not in asked else (
             "is stepped and never updated: after one overflow every step is skipped" if "update" not in asked else ""

@@ -26,6 +26,8 @@ def evaluation_trains(program: Program, _layout: Layout) -> Iterator[Suspect]:
     """Every call of an evaluation to a routine that samples and trains, whatever it is asked for."""
     for number in _evaluations(program):
         fact = program.functions[number].fact
+        if any(b.value == ("=False",) and "." in b.target for b in fact.binds):
+            continue  # it switches something off for the time it measures
         if any(c.name.rpartition(".")[2] in _COPIES for c in fact.calls) or program.own(number, *LEARNING):
             continue
         for edge in program.calls.edges[number]:
@@ -72,6 +74,11 @@ def _waits_for_nothing(program: Program, hop: Hop) -> bool:
         if block.kind != "then" or "%" in block.op:
             continue
         said = [program.call(hop.function, a).name if isinstance(a, int) else a for a in block.detail]
+        if any(
+            name.startswith("self.") and name.count(".") == 1 and _FLAGS.search(name) and not any(w in name for w in _FILLED)
+            for name in said
+        ):
+            return False
         if not any(word in name.lower().rpartition(".")[2] for name in said for word in _FILLED):
             return False
     return True

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from gyrecheck.model.facts import Bind
+from gyrecheck.model.facts import Bind, Function
 from gyrecheck.program.program import Program
 from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes.suspect import Suspect, in_tests, is_evaluation
@@ -20,7 +20,7 @@ _KEPT = re.compile(
 _ROWS = re.compile(
     r"(?:^|_)(?:group|rows|rollouts?|samples|trajectories|trajs|episodes|records|responses|completions|answers|attempts|results)(?:_|$)"
 )
-_FAILS = re.compile(r"fail|error|status|abort|broken|invalid|crash|timeout|timed_out|exception|corrupt|refused|finish_reason")
+_FAILS = re.compile(r"fail|error|status|abort|broken|invalid|crash|timed_out|exception|corrupt|refused")
 _LOUD = frozenset({"warning", "warn", "error", "exception", "critical", "inc", "increment"})
 
 
@@ -79,7 +79,7 @@ def _replaced(program: Program, number: int, kept: Bind, source: str) -> tuple[i
     for bind in fact.binds:
         if bind.order <= kept.order or bind.form != "=":
             continue
-        if set(bind.value) == {kept.target, source} and bind.op in {"or", "if"}:
+        if set(bind.value) == {kept.target, source} and bind.op in {"or", "if"} and not _picked(fact, bind.target):
             return bind.line, bind.column
         block = fact.blocks[bind.block]
         if (
@@ -91,3 +91,10 @@ def _replaced(program: Program, number: int, kept: Bind, source: str) -> tuple[i
         ):
             return bind.line, bind.column
     return None
+
+
+def _picked(fact: Function, name: str) -> bool:
+    """Only one of them is chosen, not all handed on."""
+    return any(
+        c.name.rpartition(".")[2] in {"max", "min", "choice", "sorted", "argmax"} and any(name in arg for arg in c.args) for c in fact.calls
+    )

@@ -37,7 +37,11 @@ def keyed_targets(program: Program, _layout: Layout) -> Iterator[Suspect]:
                 continue
             at, bind, key = found
             back = _differentiated(program, number, key)
-            if back is None:
+            if (
+                back is None
+                or _cut_where_read(program, number, key, fn.fact.name)
+                or _without_graph(program, program.call(fn.number, at).name)
+            ):
                 continue
             value, end = program.call(fn.number, at), program.call(number, back)
             yield at_call(
@@ -81,6 +85,40 @@ def _differentiated(program: Program, number: int, key: str) -> int | None:
     return next((at for at, _ in program.own(number, BACK) if at in flow.calls or at in flow.taken), None)
 
 
+def _cut_where_read(program: Program, number: int, key: str, writer: str) -> bool:
+    """The reader detaches the batch, or makes the entry anew without a graph."""
+    fact = program.tree.functions[number].fact
+    whole = {p.name for p in fact.params}
+    if any(b.target.endswith(f"[{key}]") and program.unrecorded(number, b.block) for b in fact.binds):
+        return True
+    made = [b for b in fact.binds if b.target in whole and b.form == "="]
+    if any(not (isinstance(a, int) and fact.calls[a].name.rpartition(".")[2] == writer) for b in made for a in b.value):
+        return True
+    return any(
+        c.name.rpartition(".")[2] in {"detach", "detach_", "tree_map", "map"} and c.name.rpartition(".")[0] in {*whole, "v", "x", "t"}
+        for c in fact.calls
+    )
+
+
+def _without_graph(program: Program, name: str) -> bool:
+    """A function of the tree with this name records nothing, or gives back what is cut."""
+    last = name.rpartition(".")[2]
+    for fn in program.functions:
+        if fn.fact.name != last:
+            continue
+        calls = fn.fact.calls
+        if program.unrecorded_by_decorator(fn.number):
+            return True
+        for given in fn.fact.exits:
+            names = {calls[a].name.rpartition(".")[2] for item in given.items for a in item if isinstance(a, int)}
+            if given.kind == "return" and (program.unrecorded(fn.number, given.block) or names & {"detach", "numpy", "item", "tolist"}):
+                return True
+        own = [c for c in calls if c.name.startswith("self") and c.result > -2]
+        if own and all(program.unrecorded(fn.number, c.block) for c in own):
+            return True
+    return False
+
+
 def _guarded(program: Program, module: int, writer: int, target: str) -> bool:
     """Something in the file may switch recording off around the writer, or cut what it stores."""
     batch = target.partition("[")[0]
@@ -99,5 +137,12 @@ def _guarded(program: Program, module: int, writer: int, target: str) -> bool:
         key = target[len(batch) :]
         cut = (f"{key}.detach", f"{key}.detach_", f"{key}.data")
         if any(c.name.endswith(cut) for c in fn.fact.calls) or any(str(a).endswith(f"{key}.data") for b in fn.fact.binds for a in b.value):
+            return True
+    name = program.tree.functions[writer].fact.name
+    for number in program.calling(frozenset({name})):  # also where the receiver's class is not known
+        calls = program.functions[number].fact.calls
+        if program.unrecorded_by_decorator(number) or any(
+            program.unrecorded(number, c.block) for c in calls if c.name.rpartition(".")[2] == name
+        ):
             return True
     return any(program.unrecorded_by_decorator(e.caller) for e in program.callers[writer])

@@ -14,6 +14,7 @@ from gyrecheck.program.program import Program, readable
 from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes.suspect import Suspect, at_call, in_tests
 
+_FIVE = 5
 _MANY = ("envs", "venv", "vec", "pool")
 
 
@@ -29,6 +30,8 @@ def limit_unheeded(program: Program, _layout: Layout) -> Iterator[Suspect]:
             owner, loop = step.name.rpartition(".")[0], program.loop_of(number, step.block)
             ended, cut = gives.get(2, "_"), gives.get(3, "")
             single = not any(word in owner.rpartition(".")[2].lower() for word in _MANY)
+            if _cuts_nothing(program) or _resets_otherwise(program, number, owner, loop, ended):
+                continue
             if loop < 0 or ended == "_" or not cut or cut == "_" or not single or _reads(fact, cut):
                 continue
             for reset, _ in program.own(number, "env.reset"):
@@ -43,6 +46,28 @@ def limit_unheeded(program: Program, _layout: Layout) -> Iterator[Suspect]:
                         hint=f"reset on `{ended} or {cut}`, and store the two apart", side="sampling", key=cut,
                     )  # fmt: skip
                     break
+
+
+def _resets_otherwise(program: Program, number: int, owner: str, loop: int, ended: str) -> bool:
+    """The loop has a horizon of its own: another reset in it waits for something else."""
+    fact = program.functions[number].fact
+    resets = [fact.calls[at] for at, _ in program.own(number, "env.reset")]
+    return any(
+        c.name.rpartition(".")[0] == owner and program.within(number, c.block, loop) and ended not in fact.blocks[c.block].detail
+        for c in resets
+    )
+
+
+def _cuts_nothing(program: Program) -> bool:
+    """An environment or a wrapper of the tree never says that an episode was cut off, or one is made without a time limit."""
+    for fn in program.functions:
+        if fn.fact.name == "step" and fn.cls >= 0:
+            given = [e.items[3] for e in fn.fact.exits if e.kind == "return" and len(e.items) == _FIVE]
+            if given and all(item == ("=False",) for item in given):
+                return True
+        if any(k == "max_episode_steps" and v == ("=-1",) for c in fn.fact.calls for k, v in c.keywords):
+            return True
+    return False
 
 
 def _reads(fact: Function, name: str) -> bool:

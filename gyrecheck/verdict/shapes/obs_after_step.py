@@ -14,7 +14,11 @@ from gyrecheck.program.program import Program, readable
 from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes.suspect import Suspect, at_call, in_tests
 
-_NEXT = ("next", "succ", "nxt", "after", "new", "final", "last", "arriv", "frame", "render", "video", "hist", "seen", "log")
+_NEXT = ("next", "succ", "nxt", "after", "new", "final", "last", "arriv", "frame", "render", "video", "hist", "seen", "log", "image", "img",
+         "gif", "pixel", "screen", "plot", "path", "target", "label", "y_")  # fmt: skip
+
+
+_COPIES = frozenset({"copy", "clone", "deepcopy", "concatenate", "concat", "cat", "hstack", "stack", "append", "array", "asarray", "as_tensor", "tensor", "from_numpy", "detach"})  # fmt: skip
 
 
 def obs_after_step(program: Program, _layout: Layout) -> Iterator[Suspect]:
@@ -41,6 +45,8 @@ def obs_after_step(program: Program, _layout: Layout) -> Iterator[Suspect]:
         ):
             continue
         actions = _given(fact, step)
+        if _copied_before(program, number, loop, step, obs):
+            continue
         beside = [c for c in fact.calls if c.block == loop and _keeps(program, c) and actions & _given(fact, c)]
         rewarded = any(reward in _given(fact, c) for c in fact.calls if c.block == loop and _keeps(program, c))
         at, call = kept[0]
@@ -53,8 +59,19 @@ def obs_after_step(program: Program, _layout: Layout) -> Iterator[Suspect]:
             )  # fmt: skip
 
 
+def _copied_before(program: Program, number: int, loop: int, step: Call, obs: str) -> bool:
+    """What the action was chosen from is copied or joined before the step, and that is stored."""
+    fact = program.functions[number].fact
+    copies = {
+        b.target for b in fact.binds if b.order < step.order and program.within(number, b.block, loop) for a in b.value
+        if isinstance(a, int) and fact.calls[a].name.rpartition(".")[2] in _COPIES and obs in _given(fact, fact.calls[a]) | {fact.calls[a].name.rpartition(".")[0]}
+    }  # fmt: skip
+    return any(_keeps(program, c) and copies & _given(fact, c) for c in fact.calls)
+
+
 def _is_next(name: str) -> bool:
-    return any(word in name.lower() for word in _NEXT)
+    own = name.removesuffix(".append").rpartition(".")[2]
+    return any(word in name.lower() for word in _NEXT) or own.endswith(("_", "2", "1", "prime", "_p", "sp"))
 
 
 def _keeps(program: Program, call: Call) -> bool:

@@ -141,6 +141,8 @@ def _within(program: Program, number: int, at: int, *, inside: bool, moves: bool
     }  # fmt: skip
     for index, call in enumerate(fact.calls):
         held = program.within(number, call.block, at)
+        if not inside and any("%" in fact.blocks[up].op for up in program.blocks_up(number, call.block)):
+            continue  # it waits for an interval, too
         if held is not inside or (loop >= 0 and not program.within(number, call.block, loop)):
             continue
         if index in roles or index in below or (moves and call.name.rpartition(".")[2] in _MOVES):

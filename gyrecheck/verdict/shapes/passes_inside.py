@@ -6,6 +6,7 @@ them. Only where the parts are cut from rows that are already there; a batch tha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from gyrecheck.model.facts import Atoms
@@ -30,6 +31,8 @@ _CUTS = frozenset(
 )
 _LOADERS = frozenset({"DataLoader"})
 _ROWS = frozenset({"TensorDataset", "dataset_of", "randperm", "permutation"})
+_ROLLS = re.compile(r"roll_?out|generat|experience|collect|play|respon|answer|complet|simulat|interact")
+_MAKES = re.compile(r"^(?:make|build|new|create|init|deepcopy|clone|fork|fresh)")
 _DEEP = 4
 _FEW = 3
 
@@ -64,7 +67,8 @@ def _asked(program: Program, number: int) -> Iterator[Suspect]:
         deeper = any(b.kind in {"for", "while"} and program.within(number, at, inner) for at, b in enumerate(fact.blocks) if at != inner)
         around = any(_counts_passes(program, number, fact.blocks[lp].detail) for lp in program.loops_of(number, fact.blocks[outer].parent))
         step = _step(program, number, inside)
-        if fresh or deeper or around or step is None or not any(part in _paths(program, number, i, part) for i in inside):
+        made = _made_inside(program, number, outer, part)
+        if fresh or made or deeper or around or step is None or not any(part in _paths(program, number, i, part) for i in inside):
             continue
         call = program.call(number, step)
         yield Suspect(
@@ -73,6 +77,23 @@ def _asked(program: Program, number: int) -> Iterator[Suspect]:
             evidence=(program.place(number, fact.blocks[outer].line, "the loop over the parts of the rows", "because"),),
             hint="put the loop over passes outside, and cut the rows anew in each pass", side="training", key=part,
         )  # fmt: skip
+
+
+def _made_inside(program: Program, number: int, outer: int, part: str) -> bool:
+    """The turn makes a network or an optimizer of its own, or generates the rows: the part is a task, or prompts."""
+    fact = program.tree.functions[number].fact
+    held = [i for i, c in enumerate(fact.calls) if program.within(number, c.block, outer)]
+    edges = [e for e in program.calls.edges[number] if e.call in held]
+    if any(program.has(e.callee, *ACTING, "optimizer.make") for e in edges):
+        return True
+    if any(program.role(number, i) == "optimizer.make" or _ROLLS.search(_last(fact.calls[i].name)) for i in held):
+        return True
+    bound = [b for b in fact.binds if b.form == "=" and len(b.value) == 1 and isinstance(b.value[0], int) and b.value[0] in held]
+    return any(_MAKES.search(_last(fact.calls[int(b.value[0])].name)) or "optim" in b.target.lower() for b in bound if b.target != part)
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2].lower()
 
 
 def _counts_passes(program: Program, number: int, detail: Atoms) -> bool:

@@ -7,6 +7,7 @@ overall progress in each update compounds.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from gyrecheck.model.facts import Atoms, Bind
@@ -19,6 +20,7 @@ _RATES = frozenset(
 )
 _ATTRIBUTES = (".lr", ".learning_rate")
 _GROUP = ("[lr]", "[learning_rate]")
+_TOTAL = re.compile(r"total|max|num_|n_|budget|horizon|duration|all_|steps$|updates$|iterations$|epochs$")
 _HINT = 'set group["lr"] for every group of optimizer.param_groups'
 
 
@@ -45,7 +47,10 @@ def _unread(program: Program, number: int, bind: Bind) -> Iterator[Suspect]:
         b.target.endswith(_GROUP) and b is not bind and ".defaults" not in b.target for b in fact.binds
     ):
         return
-    if any("param_groups" in a for b in fact.binds for a in b.value if isinstance(a, str)):
+    near = [f.fact for f in program.tree.functions_of(program.functions[number].module)]
+    if any("param_groups" in a for f in near for b in f.binds for a in b.value if isinstance(a, str)):
+        return  # groups are set near by: the attribute mirrors the rate
+    if any(owner in arg for c in fact.calls for arg in (*c.args, *(v for _, v in c.keywords))):
         return
     yield at_bind(
         number, bind, "GYR230", f"`{bind.target}` is set, and the optimizer reads its `param_groups` only: the learning rate stays as it was",
@@ -75,7 +80,9 @@ def _compounds(number: int, bind: Bind, binds: tuple[Bind, ...]) -> Iterator[Sus
     names = [a for a in rest if isinstance(a, str) and not a.startswith("=")]
     if not again or bind.op != "*" or len(names) != 2 or set(rest) - set(names) not in ({"=1"}, {"=1.0"}):
         return
-    if any(b.target.endswith(_GROUP) and b is not bind for b in binds):
+    if any(b.target.endswith(_GROUP) and b is not bind for b in binds) or not any(
+        _TOTAL.search(n.rpartition(".")[2].lower()) for n in names
+    ):
         return
     yield at_bind(
         number, bind, "GYR230", f"`{bind.target}` is multiplied with the progress of the whole run each time, and so with all earlier progress: it "

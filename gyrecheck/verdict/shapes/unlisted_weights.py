@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from gyrecheck.model.facts import Bind, Function
+from gyrecheck.model.facts import Bind, Call, Function
 from gyrecheck.program.program import Program
 from gyrecheck.program.topology import Layout
 from gyrecheck.program.tree import Cls
 from gyrecheck.verdict.shapes.suspect import Suspect, at_bind, in_tests
 
 _FIXED = re.compile(r"target|frozen|ref|teacher|prior|fixed|ema|old|hidden|cache|buffer|proxy")
+_OPTIMIZES = re.compile(r"optim|(?:^|_)opts?(?:_|$)|adam|sgd|solver")
 _DEEP = 3
 _WEIGHTED = re.compile(
     r"Linear|Bilinear|Parameter|Conv|Embedding|LSTM|GRU|RNN|LayerNorm|BatchNorm|GroupNorm|Transformer|MultiheadAttention|LazyLinear|PReLU"
@@ -112,7 +113,7 @@ def _has_weights(program: Program, number: int, at: int, depth: int) -> bool:
 def _in_forward(program: Program, cls: Cls, path: str) -> bool:
     """A method other than the constructor reads it."""
     for name, number in cls.methods.items():
-        if name == "__init__":
+        if name == "__init__" or program.unrecorded_by_decorator(number):
             continue
         fact = program.tree.functions[number].fact
         read = [a for b in fact.binds for a in b.value] + [a for c in fact.calls for arg in (*c.args, c.receiver) for a in arg]
@@ -128,17 +129,44 @@ def _handed_on(program: Program, cls: Cls, name: str) -> bool:
     """Registered, wrapped later, or given to something as a whole outside of what uses it."""
     for fn in program.functions:
         fact = fn.fact
-        for call in fact.calls:
+        for i, call in enumerate(fact.calls):
             last = _tail(call.name)
             given = {a for arg in (*call.args, *(v for _, v in call.keywords)) for a in arg if isinstance(a, str)}
             if fn.cls == cls.number and last in _REGISTERS:
                 return True
             if last in _WRAPS and any(_tail(a) == name for a in given):
                 return True
-            if last in _LISTS and name in call.name.split("."):
+            if last in _LISTS and name in re.split(r"[.\[]", call.name):
+                return True
+            if any(_tail(a) == name for a in _deep(fact, call, 0)) and (
+                _OPTIMIZES.search(last.lower()) or any(i in b.value for b in fact.binds if _OPTIMIZES.search(b.target.lower()))
+            ):
                 return True
         if any(_tail(b.target) == name and b.op != "[]" and fn.number != cls.methods.get("__init__") for b in fact.binds):
             return True
-        if fact.name in {"parameters", "named_parameters", "get_params", "trainable_parameters"} and fn.cls == cls.number:
+        if "param" in fact.name and fn.cls == cls.number:
+            return True
+        if _each_listed(fact, name):
             return True
     return False
+
+
+def _deep(fact: Function, call: Call, depth: int) -> Iterator[str]:
+    """The paths in a call's arguments, calls among them looked through."""
+    for atom in (a for arg in (*call.args, *(v for _, v in call.keywords)) for a in arg) if depth < _DEEP else ():
+        if isinstance(atom, int):
+            yield from _deep(fact, fact.calls[atom], depth + 1)
+        else:
+            yield atom
+
+
+def _each_listed(fact: Function, name: str) -> bool:
+    """A loop or comprehension over the list asks each element for its parameters."""
+    elements = set()
+    for bind in fact.binds:
+        read = [a for a in bind.value if isinstance(a, str)] + [
+            p for a in bind.value if isinstance(a, int) for p in _deep(fact, fact.calls[a], 0)
+        ]
+        if any(_tail(a.partition("[")[0]) == name for a in read):
+            elements.add(bind.target)
+    return any(_tail(c.name) in _LISTS and c.name.partition(".")[0] in elements for c in fact.calls)

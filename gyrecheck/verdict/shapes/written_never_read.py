@@ -20,6 +20,7 @@ _SAVES = frozenset({"save", "save_file", "save_model", "dump", "save_pretrained"
 _MOVES = re.compile(
     r"sync|refresh|reload|refit|pull|fetch|receive|update_weight|update_param|set_weight|set_param|load_weight|load_latest|copy_\b|lerp_|collective"
 )
+_HANDED = re.compile(r"lora|adapter|weights|params|state_dict|checkpoint|model_path")
 _MADE = frozenset({"__init__", "<module>", "__post_init__", "setup", "__setstate__"})
 _ACTS = frozenset({"generate", "sample", "act", "get_action", "forward", "predict", "select_action"})
 
@@ -104,6 +105,8 @@ def _sampler(program: Program, method: str) -> tuple[int, str, int] | None:
     acting = program.tree.functions[cls.methods[method]].fact
     init = program.tree.functions[cls.methods["__init__"]].fact
     used = {c.name.rpartition(".")[0] for c in acting.calls if c.name.rpartition(".")[2] in _ACTS}
+    if any(_HANDED.search(k.lower()) for c in acting.calls for k, _ in c.keywords):
+        return None  # the weights come with every call
     acts = bool(program.own(cls.methods[method], *ACTING))
     used |= {c.name for i, c in enumerate(acting.calls) if acts or program.role(cls.methods[method], i) == "policy.forward"}
     for bind in init.binds:

@@ -363,3 +363,19 @@ def test_a_network_with_a_second_name(tmp_path, second, count):
         "        self.q_opt.zero_grad()\n        loss.backward()\n        clip_grad_norm_(self.model.critic.parameters(), 0.5)\n        self.q_opt.step()\n"
     )
     assert told(tmp_path, "GYR228") == count
+
+
+@pytest.mark.parametrize(("guard", "count"), [("torch.no_grad()", 0), ("timed()", 1)])
+def test_a_caller_in_another_file_switches_recording_off(tmp_path, guard, count):
+    """Targets that are put into the batch carry no graph where the only caller, whatever its file, works under `no_grad`."""
+    (tmp_path / "agent.py").write_text(
+        "class Agent:\n    def __init__(self, policy, critic, opt):\n        self.policy, self.critic, self.opt = policy, critic, opt\n\n"
+        "    def prepare(self, batch):\n        batch['advantages'] = batch['returns'] - self.critic.value(batch['obs'])\n        return batch\n\n"
+        "    def update(self, batch):\n        loss = -(self.policy.log_prob(batch['obs']) * batch['advantages']).mean()\n"
+        "        self.opt.zero_grad()\n        loss.backward()\n        self.opt.step()\n"
+    )
+    (tmp_path / "main.py").write_text(
+        f"import torch\nfrom clock import timed\n\ndef main(agent, feed):\n    for batch in feed:\n        with {guard}:\n"
+        "            batch = agent.prepare(batch)\n        agent.update(batch)\n"
+    )
+    assert told(tmp_path, "GYR214") == count
