@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gyrecheck.model.facts import Call, Function
+from gyrecheck.model.facts import Function
 from gyrecheck.model.finding import Confidence
 from gyrecheck.program.effects import Hop
 from gyrecheck.program.flow import reach
 from gyrecheck.program.program import ACTING, LEARNING, Program, readable, roots
 from gyrecheck.program.topology import Layout, is_loop
+from gyrecheck.verdict.shapes.input_gradient import of_an_input
 from gyrecheck.verdict.shapes.suspect import Suspect, at_call
 
 _MODES = frozenset({"training", "is_training", "train_mode", "training_mode"})
@@ -58,7 +59,7 @@ def _own(program: Program, number: int) -> Iterator[Suspect]:
     act = program.own(number, *ACTING)[0][0]
     call = program.call(number, act)
     for at, role in program.own(number, *LEARNING):
-        if _of_an_input(program, number, program.call(number, at)):
+        if of_an_input(program, number, program.call(number, at)):
             continue
         yield at_call(
             program, number, at, _CODE[role], f"`{readable(program.call(number, at))}` in a sampling "
@@ -115,7 +116,7 @@ def _learning_below(program: Program, number: int, act: int) -> Iterator[Suspect
             continue
         last = hops[-1]
         call, crossed = program.call(last.function, last.call), program.call(number, hops[0].call)
-        if _of_an_input(program, last.function, call):
+        if of_an_input(program, last.function, call):
             continue
         yield at_call(
             program, number, hops[0].call, code, f"`{program.name(number)}` samples, and reaches "
@@ -125,16 +126,6 @@ def _learning_below(program: Program, number: int, act: int) -> Iterator[Suspect
             side="sampling", confidence=effect.confidence,
             pure="rollout" in program.region(number),
         )  # fmt: skip
-
-
-def _of_an_input(program: Program, number: int, call: Call) -> bool:
-    """The gradient is taken with respect to an action or a latent, which no optimizer of a network moves: planning, not training."""
-    fact = program.tree.functions[number].fact
-    if call.name.rpartition(".")[2] == "grad":
-        given = call.args[1] if len(call.args) > 1 else next((v for k, v in call.keywords if k == "inputs"), ())
-        said = [fact.calls[a].name if isinstance(a, int) else a for a in given]
-        return bool(said) and not any(word in name.lower() for name in said for word in ("param", "weight"))
-    return False
 
 
 def _in_training_mode(program: Program, hop: Hop) -> bool:

@@ -379,3 +379,17 @@ def test_a_caller_in_another_file_switches_recording_off(tmp_path, guard, count)
         "            batch = agent.prepare(batch)\n        agent.update(batch)\n"
     )
     assert told(tmp_path, "GYR214") == count
+
+
+@pytest.mark.parametrize(("over", "count"), [("[action]", 0), ("policy.parameters()", 1)])
+def test_a_planner_that_moves_the_action_trains_nothing(tmp_path, over, count):
+    """An optimizer over the action alone, reached from sampling, moves no network; one over the policy's parameters does."""
+    (tmp_path / "collect.py").write_text(
+        "import torch\n\ndef refine(model, policy, obs):\n    action = policy(obs).detach().requires_grad_(True)\n"
+        f"    opt = torch.optim.Adam({over}, lr=0.1)\n    loss = -model(obs, action).sum()\n    opt.zero_grad()\n    loss.backward()\n"
+        "    opt.step()\n    return action.detach()\n\ndef rollout(env, model, policy, rows):\n    obs, _ = env.reset()\n"
+        "    for _ in range(8):\n        action = refine(model, policy, torch.as_tensor(obs))\n"
+        "        obs, reward, terminated, truncated, _ = env.step(action.numpy())\n        rows.append((action, reward))\n"
+        "        if terminated or truncated:\n            obs, _ = env.reset()\n"
+    )
+    assert told(tmp_path, "GYR101") == count
