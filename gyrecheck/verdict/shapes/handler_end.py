@@ -90,3 +90,24 @@ def lets_go(program: Program, number: int, at: int, leaves: set[str]) -> str | N
 def last_name(path: str) -> str:
     """The last name or key of a path: `a.b.c` -> `c`, `a[k]` -> `k`."""
     return path.rstrip("]").rpartition("[")[2].rpartition(".")[2] if path.endswith("]") else path.rpartition(".")[2]
+
+
+def ends_or_measures(program: Program, number: int, at: int, call: int, says: frozenset[str]) -> bool:
+    """The handler says it, and what failed is an evaluation, or the whole loop of a worker, which ends with it."""
+    fact = program.tree.functions[number].fact
+    if not any(under(fact, c.block, at) and last_name(c.name) in says for c in fact.calls):
+        return False
+    if any(e.call == call and "evaluation" in program.region(e.callee) for e in program.calls.edges[number]):
+        return True
+    loop, end = program.loop_of(number, fact.calls[call].block), fact.blocks[at].end_order
+    whole = loop >= 0 and program.within(number, loop, fact.blocks[at].link) and program.loop_of(number, at) < 0
+    later = [c for c in fact.calls if c.order > end and not _in_finally(fact, c.block)]
+    return whole and fact.blocks[loop].kind == "while" and not later and not any(e.kind == "return" and e.order > end for e in fact.exits)
+
+
+def _in_finally(fact: Function, block: int) -> bool:
+    while block >= 0:
+        if fact.blocks[block].kind == "finally":
+            return True
+        block = fact.blocks[block].parent
+    return False

@@ -12,7 +12,7 @@ from gyrecheck.model.facts import Function
 from gyrecheck.program.flow import prefixes
 from gyrecheck.program.program import ACTING, Program, readable
 from gyrecheck.program.topology import Layout
-from gyrecheck.verdict.shapes.handler_end import counts, first_column, last_name, leaving, lets_go, loud, marked, under
+from gyrecheck.verdict.shapes.handler_end import counts, ends_or_measures, first_column, last_name, leaving, lets_go, loud, marked, under
 from gyrecheck.verdict.shapes.suspect import Suspect, at_bind, at_call
 
 _WATCHED = (*ACTING, "reward.score", "policy.act", "buffer.put", "carrier.write")
@@ -57,6 +57,8 @@ def _handler(program: Program, number: int, at: int) -> Iterator[Suspect]:
         return
     stored = _stored_after(program, number, at)
     defaults = _given_in(program, fact, at)
+    if stored is None and not defaults and ends_or_measures(program, number, at, call, _SAYING):
+        return
     if stored is None and (counted or (loud(program, number, at) and not defaults)):
         return
     evidence = [around]

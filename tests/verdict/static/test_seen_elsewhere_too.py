@@ -393,3 +393,16 @@ def test_a_planner_that_moves_the_action_trains_nothing(tmp_path, over, count):
         "        if terminated or truncated:\n            obs, _ = env.reset()\n"
     )
     assert told(tmp_path, "GYR101") == count
+
+
+@pytest.mark.parametrize(
+    ("around", "count"),
+    [
+        ("    try:\n        while True:\n            conn.send(env.step(conn.recv()))\n    except Exception as e:\n        print(e)\n", 0),
+        ("    while True:\n        try:\n            conn.send(env.step(conn.recv()))\n        except Exception:\n            pass\n", 1),
+    ],
+)
+def test_a_worker_that_says_it_and_ends(tmp_path, around, count):
+    """A handler around the whole loop of a worker that prints the error ends the worker; inside of the loop it hides a sample."""
+    (tmp_path / "worker.py").write_text(f"import gymnasium as gym\n\ndef work(conn, name):\n    env = gym.make(name)\n{around}")
+    assert told(tmp_path, "GYR311") == count
