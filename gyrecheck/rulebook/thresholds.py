@@ -34,6 +34,8 @@ class Thresholds:
     ratio_exact: float
     ratio_readings: int
     gap_large: float
+    gap_noise: float
+    kl_noise: float
     gap_jump: float
     clip_all: float
     collapse_entropy: float

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gyrecheck.model.finding import Severity, State
 from gyrecheck.verdict.compare import Pair
 from gyrecheck.verdict.deliveries import CODE, HINT, climbs, load_orders
+from gyrecheck.verdict.noise import warming_up
 from gyrecheck.verdict.ruling import Because, Docket, count
 from gyrecheck.verdict.view import View
 
@@ -14,6 +15,8 @@ OFTEN, ALIKE = 2.0, 0.15
 
 def judge_sync_effect(a: View, b: View, found: Pair, docket: Docket) -> None:
     """Enter that the interval of weight syncs changes nothing of the gap that it should bound."""
+    if warming_up(a) or warming_up(b):
+        return
     for curve in found.curves:
         if curve.term not in {"logp_gap", "mismatch_kl"}:
             continue
@@ -22,8 +25,8 @@ def judge_sync_effect(a: View, b: View, found: Pair, docket: Docket) -> None:
             continue
         level = sum(map(abs, (*curve.a, *curve.b))) / (2 * len(curve.axis))
         apart = sum(abs(y - x) for x, y in zip(curve.a, curve.b, strict=True)) / len(curve.axis)
-        factor = docket.rules.thresholds.gap_climb
-        if apart > ALIKE * level or not (climbs(curve.series_a, factor) and climbs(curve.series_b, factor)):
+        t = docket.rules.thresholds
+        if apart > ALIKE * level or not (climbs(curve.series_a, t) and climbs(curve.series_b, t)):
             continue
         series = curve.series_a if every[0] < every[1] else curve.series_b
         docket.add(

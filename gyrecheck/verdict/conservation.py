@@ -30,6 +30,8 @@ from gyrecheck.verdict.residual_shape import (
     over_capacity,
     steady_offset,
     stopped,
+    unfinished,
+    without_unfinished,
 )
 from gyrecheck.verdict.ruling import Because, Docket, count
 
@@ -183,6 +185,11 @@ def _broken(snapshot: Snapshot, found: Balance, at: int, docket: Docket) -> None
             CODE, State.BROKEN, what, quantity="unaccounted", value=r, unit=unit, first=place, because=because, hint=hint, at_most=most
         )
         return
+    kept = without_unfinished(snapshot, found)
+    if kept is not None:
+        how = "; what was cancelled before its end was never among what is counted, as far as the lines say"
+        undecided(kept, "in_flight", kept.residual, docket, snapshot, how)
+        return
     what = f"{count(-r)}{name} more left than came in, {since}: {sum_of}{how}: used twice, or a use that no counter of sampling names"
     hint = "give each trajectory an id and take it once; or, if reuse is meant, log draws apart from first uses"
     apart = closes_without_drops(snapshot, found)
@@ -198,7 +205,7 @@ def _broken(snapshot: Snapshot, found: Balance, at: int, docket: Docket) -> None
         first=place,
         because=because,
         hint=hint,
-        at_most=Severity.WARNING if apart else None,
+        at_most=(Severity.NOTE if unfinished(found) else Severity.WARNING) if apart else None,
     )
 
 

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from itertools import pairwise
 
 from gyrecheck.model.finding import Severity, State
 from gyrecheck.model.snapshot import Series
+from gyrecheck.rulebook.thresholds import Thresholds
+from gyrecheck.verdict.noise import beyond_noise, warming_up
 from gyrecheck.verdict.ruling import Because, Docket, count
 from gyrecheck.verdict.view import View, quarters
 
@@ -27,6 +30,12 @@ _GOT = re.compile(
     r"(?i)(?<![a-z])(loaded|received|engines?|rollout|samplers?|actors?|acting|inference|vllm|sglang|servers?|workers?|gen)(?![a-z])"
 )
 """A norm of what the sampler has, not of what is sent to it."""
+_FROZEN = re.compile(
+    r"(?i)(?<![a-z])(wte|wpe|embed\w*|frozen|base|backbone|encoder|vision|visual|tower|vit|ref|reference|teacher|lm_?\s?head|rotary)(?![a-z])"
+)
+"""A part that is often not trained: its norm is printed to see that it stays."""
+_NOT_YET = re.compile(r"(?i)(critic|value|vf)[ _-]*(only|warm)|froz|freez")
+"""Words of a line on which another network is trained."""
 _SENDS = re.compile(r"(?i)sync|sent\b|send|push|broadcast|refit|transfer|publish|parcel|\bload|deliver|ship|upload|weights? update")
 """Words of a line that tells of weights on their way."""
 
@@ -47,6 +56,8 @@ def _same_parcel(run: View, docket: Docket) -> None:
     sent = next((m for m in moving if not _GOT.search(m.name)), None)
     if sent is None and not _SENDS.search(series.first_place.text):
         return  # a part of the network that is frozen has such a norm, too
+    if _FROZEN.search(series.name) or _NOT_YET.search(series.last_place.text):
+        return
     if len(repr(abs(series.last)).replace(".", "").lstrip("0")) < LEAST_DIGITS:
         return
     apart = sent is not None or any(v.code == "GYR417" and v.state is State.BROKEN for v in docket.verdicts)
@@ -71,14 +82,16 @@ def _learns(run: View) -> bool:
 
 
 def _never_nearer(run: View, docket: Docket) -> None:
+    if warming_up(run):
+        return  # each step is larger than the one before, and so is the distance at the same lag
     for series in run.series("logp_gap", "mismatch_kl", least=4 * LEAST_LOADS):
         loads = load_orders(run, series)
-        if len(loads) < LEAST_LOADS or len(series) < APART * len(loads) or not climbs(series, docket.rules.thresholds.gap_climb):
+        if len(loads) < LEAST_LOADS or len(series) < APART * len(loads) or not climbs(series, docket.rules.thresholds):
             continue
         far = [abs(v) for v in series.values]
         at = [bisect_left(series.orders, order) for order in loads]
         pairs = [(far[i - 1], far[i]) for i in at if 0 < i < len(far)]
-        if len(pairs) < LEAST_LOADS or any(after < FALLS * before for before, after in pairs):
+        if len(pairs) < LEAST_LOADS or any(after < FALLS * before for before, after in pairwise(far)):
             continue
         docket.add(
             CODE,
@@ -104,8 +117,8 @@ def load_orders(run: View, beside: Series) -> list[int]:
     return [order for order in rises if beside.orders[0] < order <= beside.orders[-1]]
 
 
-def climbs(series: Series, factor: float) -> bool:
-    """Whether a distance grows from quarter to quarter, to many times what it was."""
+def climbs(series: Series, t: Thresholds) -> bool:
+    """Whether a distance grows from quarter to quarter, to many times what it was and more than noise."""
     parts = quarters([abs(v) for v in series.values])
     start = sum(abs(v) for v in series.values[:3]) / 3
-    return parts[0] < parts[1] < parts[2] < parts[3] and 0 < factor * start <= parts[3]
+    return parts[0] < parts[1] < parts[2] < parts[3] and 0 < t.gap_climb * start <= parts[3] and beyond_noise(series, parts[3], t)

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from gyrecheck.model.finding import Severity, State
 from gyrecheck.model.snapshot import Series
+from gyrecheck.verdict.noise import beyond_noise, warming_up
 from gyrecheck.verdict.ruling import Because, Docket, count
 from gyrecheck.verdict.view import View, quarters
 
@@ -31,11 +32,13 @@ def judge_drift(run: View, docket: Docket) -> None:
         least = factor**2 if series.key.term == "mismatch_kl" else factor
         parts = quarters(line)
         climbs = parts[0] < parts[1] < parts[2] < parts[3] and 0 < least * start <= end and end >= STAYS * max(line)
+        if series.key.term != "prob_error" and (not beyond_noise(series, end, docket.rules.thresholds) or warming_up(run)):
+            continue
         if not climbs or max(b - a for a, b in pairwise(line)) > 0.5 * (end - start):
             continue
         above = _for_good(series) if series.key.term == "prob_error" else None
         where = "" if above is None else f", above {1.0 + USUAL:g} for good from line {series.lines[above]} on"
-        if series.key.term == "prob_error" and above is None:
+        if series.key.term == "prob_error" and (above is None or end < FAR):
             continue
         at = 0 if above is None else above
         docket.add(
@@ -53,8 +56,8 @@ def judge_drift(run: View, docket: Docket) -> None:
         return
 
 
-USUAL = 0.05
-"""A multiplicative error that engines of other kernels and parallelism reach without a fault."""
+USUAL, FAR = 0.05, 0.08
+"""A multiplicative error that engines of other kernels and parallelism reach without a fault, and one that their longer answers do not."""
 
 
 def _for_good(series: Series) -> int | None:

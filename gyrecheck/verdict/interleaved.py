@@ -37,4 +37,16 @@ def takes_turns(series: Series) -> bool:
 def in_turns(account: Account) -> Flow | None:
     """The first flow of a balance whose one series several processes print in turn."""
     flows = (account.sampled, account.taken, *account.drops)
+    if _closes_line_by_line(account):
+        return None  # counts of each line, which grow and waver
     return next((f for f in flows if f is not None and len(f.series) == 1 and takes_turns(f.series[0])), None)
+
+
+def _closes_line_by_line(account: Account) -> bool:
+    """Whether on each line alone what was sampled is what was taken and dropped."""
+    flows = [f for f in (account.sampled, account.taken, *account.drops) if f is not None]
+    if account.sampled is None or account.taken is None or any(len(f.series) != 1 for f in flows):
+        return False
+    made, *ways = (dict(zip(f.series[0].orders, f.series[0].values, strict=True)) for f in flows)
+    gaps = [abs(value - sum(way.get(order, 0.0) for way in ways)) for order, value in made.items()]
+    return all(gap <= 1e-6 * max(account.sampled.series[0].high, 1.0) for gap in gaps)

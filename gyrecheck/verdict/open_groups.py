@@ -6,6 +6,7 @@ group. As long as their number stays level that is stock; where it only grows, t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import combinations, permutations
 
@@ -19,6 +20,8 @@ LEAST = 12
 """Readings of the open groups before their course is judged."""
 GROWN, HELD = 3.0, 0.9
 """How many times the first quarter's level the last one's is, and the share of lines on which the open groups can hold what is missing."""
+_NEVER_COME = re.compile(r"(?i)cancel|fail|abort|error|time[ds]?[ _-]?out|crash|interrupt|kill|preempt|broken|withdrawn|lost")
+_NUMBER = re.compile(r"([A-Za-z][\w./-]*)[\"']?\s*[=:]?\s*(\d+)(?![\w.%/])")
 _COUNTERS = ("counted", "sampled", "done", "taken", "written", "read")
 
 
@@ -28,7 +31,7 @@ def judge_open_groups(run: View, docket: Docket) -> None:
     if size is None or size.last < 2 or any(v.code == "GYR507" and v.state is State.BROKEN for v in docket.verdicts):
         return
     for groups in run.series("in_flight", "left", least=LEAST):
-        if groups.key.unit is not Unit.GROUP or not _only_grows(groups.values):
+        if groups.key.unit is not Unit.GROUP or not _only_grows(groups.values) or not _broken_up(run, groups):
             continue
         found = next(_held(run, groups, size.last), None)
         if found is None:
@@ -49,6 +52,13 @@ def judge_open_groups(run: View, docket: Docket) -> None:
             at_most=Severity.WARNING,
         )
         return
+
+
+def _broken_up(run: View, groups: Series) -> bool:
+    """Whether members are counted that will never come: cancelled, failed, timed out; without them longer answers keep more groups open."""
+    if any(s.rises >= 2 and _NEVER_COME.search(f"{s.name} {s.key.reason}") for s in run.snapshot.series):
+        return True
+    return any(float(number) >= 2 and _NEVER_COME.search(name) for name, number in _NUMBER.findall(groups.last_place.text))
 
 
 def _only_grows(values: Sequence[float]) -> bool:

@@ -12,6 +12,7 @@ from itertools import accumulate, pairwise
 from gyrecheck.model.finding import Severity, State
 from gyrecheck.model.snapshot import Series
 from gyrecheck.rulebook.thresholds import Thresholds
+from gyrecheck.verdict.noise import beyond_noise, warming_up
 from gyrecheck.verdict.ruling import Because, Docket, count
 from gyrecheck.verdict.view import View, lifetimes
 
@@ -82,6 +83,8 @@ def _saw_tooth(run: View, docket: Docket) -> bool:
             and climbs[-1][5]
             and climbs[-1][4] >= _climb(series, t.gap_climb) * climbs[-1][3]
             and series.key.term in {"logp_gap", "mismatch_kl"}
+            and beyond_noise(series, climbs[-1][4], t)
+            and not (climbs[-1][4] < t.gap_large and warming_up(run))
             and len(climbs) == 1
             and max(b - a for a, b in pairwise(far)) <= 0.5 * (climbs[-1][4] - climbs[-1][3])  # a jump is no climb
             and jump(far, t) is None

@@ -13,7 +13,7 @@ from math import gcd
 from gyrecheck.model.events import Unit
 from gyrecheck.model.snapshot import Snapshot
 from gyrecheck.verdict.balance import Balance, balance
-from gyrecheck.verdict.flows import last_move
+from gyrecheck.verdict.flows import Flow, last_move
 
 LEAST_NAMED = 10
 """A smaller number may stand on a line by chance."""
@@ -23,6 +23,7 @@ _NAMED = re.compile(r"([A-Za-z][\w./-]*)[\"']?\s*[=:]?\s*(\d[\d,]*(?:\.\d+)?)(?!
 _THINGS = re.compile(
     r"(?<![a-z])(frame|timestep|step|transition|sample|episode|trajector|rollout|group|prompt|token|row|sequence|completion)(?:s|y|ies)?(?![a-z])"
 )
+_UNFINISHED = re.compile(r"(?i)cancel|in_?flight|raised|abort|interrupt")
 _SAYS_MISSING = re.compile(r"(?i)missing|unaccounted|gap|diff|delta|leak|vanish|balance|residual")
 
 
@@ -57,6 +58,24 @@ def closes_without_drops(snapshot: Snapshot, found: Balance) -> bool:
     """Whether the balance closes on nearly every line when nothing is dropped."""
     kept = balance(replace(found.account, drops=()), snapshot) if found.account.drops else None
     return kept is not None and len(kept.rows) >= LEAST_ENDS and sum(map(kept.good, kept.rows)) >= 0.9 * len(kept.rows)
+
+
+def unfinished(found: Balance) -> list[Flow]:
+    """Drops that may never have been among what is counted as sampled: cancelled or failed before their end."""
+    return [f for f in found.account.drops if f.reason in {"cancelled", "failed"} or _UNFINISHED.search(f.name)]
+
+
+def without_unfinished(snapshot: Snapshot, found: Balance) -> Balance | None:
+    """The balance without them, where it then leaves on every line what open groups can hold; None elsewhere."""
+    gone = unfinished(found)
+    if not gone:
+        return None
+    account = replace(found.account, drops=tuple(f for f in found.account.drops if f not in gone))
+    for tried in (account, replace(account, left=None, given_left=None)):  # what waits may wait after its use is counted
+        kept = balance(tried, snapshot)
+        if kept is not None and kept.rows and min(r for _, r in kept.rows) >= -kept.tolerance and in_open_groups(snapshot, kept):
+            return kept
+    return None
 
 
 def in_open_groups(snapshot: Snapshot, found: Balance) -> str:

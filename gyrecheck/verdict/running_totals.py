@@ -57,14 +57,21 @@ def _rose_and_stands(series: Series) -> bool:
     return series.rises >= 0.6 * stop and series.last >= 1.5 * max(series.first, 1e-9) and _steady(series, 1.0)
 
 
+def _ramp(series: Series) -> bool:
+    """Whether a number rose and then stands longer than it rose: a size that was raised, as far as falls beside it say."""
+    return _rose_and_stands(series) and (series.rises + series.falls) < 0.5 * (series.count - 1)
+
+
 def decide(members: list[Series], groups: dict[tuple[str, int], Evidence], own: list[int]) -> tuple[bool, str]:
     """Whether keys of one name are running totals, and how that is known; `groups` is what stands on the same lines, `own` their growth."""
     if -1 in own:
         return False, "per step: it falls"
-    if 1 in own:
-        return True, "a running total: it only grows"
     beside = [groups[one.path, one.first_place.line] for one in members]
     grows, falls = sum(e.grows for e in beside), sum(e.falls for e in beside)
+    if 1 in own and falls and all(map(_ramp, members)):
+        return False, "per step, like the numbers beside it: a size that grows up to its level"
+    if 1 in own:
+        return True, "a running total: it only grows"
     if grows > falls:
         return True, "a running total, like the numbers beside it"
     if falls:
