@@ -17,6 +17,7 @@ from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes.forwards import cuts, forward
 from gyrecheck.verdict.shapes.kept_by import keeper
 from gyrecheck.verdict.shapes.meant_graph import is_meant, is_trained_on
+from gyrecheck.verdict.shapes.returned_parts import numbers_apart, reached_parts
 from gyrecheck.verdict.shapes.suspect import Suspect, at_call
 
 _DEEP = 5
@@ -171,9 +172,15 @@ def _beside_step(program: Program, sampler: int, call: Call) -> bool:
 
 def _kept(program: Program, way: tuple[tuple[int, int], ...]) -> Evidence | None:
     """Follow the result up the calls of `way` (innermost last): the place where its graph is kept, or None."""
+    told = numbers_apart(program, *way[-1])
     for number, at in reversed(way):
         fact = program.tree.functions[number].fact
-        flow = reach(fact, [at], cut=lambda c, n=number: cuts(program, n, c))  # type: ignore[misc]
+        parts = [b for b in fact.binds if at in b.value and b.form in {f"{i}/{told[0]}" for i in told[1]}]
+        if told[0] > 1 and fact.calls[at].result == told[0]:  # unpacked: only the parts that carry a graph are followed
+            flow = reach(fact, binds=parts, cut=lambda c, n=number: cuts(program, n, c))  # type: ignore[misc]
+        else:
+            flow = reach(fact, [at], cut=lambda c, n=number: cuts(program, n, c))  # type: ignore[misc]
+        told = reached_parts(fact, flow)
         sink = _sink(program, number, at, flow, local=(number, at) == way[0])
         if sink is not None:
             return sink

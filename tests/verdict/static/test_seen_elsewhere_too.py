@@ -406,3 +406,16 @@ def test_a_worker_that_says_it_and_ends(tmp_path, around, count):
     """A handler around the whole loop of a worker that prints the error ends the worker; inside of the loop it hides a sample."""
     (tmp_path / "worker.py").write_text(f"import gymnasium as gym\n\ndef work(conn, name):\n    env = gym.make(name)\n{around}")
     assert told(tmp_path, "GYR311") == count
+
+
+@pytest.mark.parametrize(("drawn", "count"), [("sample().item()", 0), ("log_prob(prob)", 1)])
+def test_only_the_parts_that_carry_a_graph_are_followed(tmp_path, drawn, count):
+    """An action given back as a number beside the probabilities, of which one number is stored, keeps no graph; a log-prob does."""
+    (tmp_path / "act.py").write_text(
+        "import torch\n\nclass Agent(torch.nn.Module):\n    def choose_action(self, s):\n        prob = self.pi(torch.from_numpy(s))\n"
+        f"        a = torch.distributions.Categorical(prob).{drawn}\n        return a, prob\n\ndef run(env, rows):\n    model = Agent().to(0)\n"
+        "    s, _ = env.reset()\n    for _ in range(9):\n        a, prob = model.choose_action(s)\n"
+        "        s_prime, r, done, cut, info = env.step(a)\n        rows.append((s, a, r, s_prime, prob[0].item(), done))\n"
+        "        s = s_prime\n        if done or cut:\n            s, _ = env.reset()\n"
+    )
+    assert told(tmp_path, "GYR103") == count
