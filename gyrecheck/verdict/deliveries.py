@@ -22,6 +22,8 @@ HINT = (
 )
 LEAST_SENT, LEAST_DIGITS = 6, 7
 """Syncs, and figures of the number printed, from which on a norm that never moves is no rounding."""
+SMALL_RATE = 5e-6
+"""A learning rate below which weights of usual size turn by less than a thousandth in a hundred steps."""
 LEAST_LOADS, APART = 4, 2.0
 """New versions, and readings from one to the next, from which on the gap's course says whether they arrive."""
 FALLS = 0.8
@@ -56,7 +58,7 @@ def _same_parcel(run: View, docket: Docket) -> None:
     sent = next((m for m in moving if not _GOT.search(m.name)), None)
     if sent is None and not _SENDS.search(series.first_place.text):
         return  # a part of the network that is frozen has such a norm, too
-    if _FROZEN.search(series.name) or _NOT_YET.search(series.last_place.text):
+    if _FROZEN.search(_full_name(series)) or _NOT_YET.search(series.last_place.text):
         return
     if len(repr(abs(series.last)).replace(".", "").lstrip("0")) < LEAST_DIGITS:
         return
@@ -71,8 +73,20 @@ def _same_parcel(run: View, docket: Docket) -> None:
         first=series.first_place,
         because=[Because(series.last_place, "still the same")],
         hint=HINT,
-        at_most=None if apart else Severity.WARNING,
+        at_most=None if apart else Severity.NOTE if _crawls(run) else Severity.WARNING,
     )
+
+
+def _full_name(series: Series) -> str:
+    """The name with the words before it on its line, as far as no number lies between: `ref workers` of a `workers norm`."""
+    before = series.last_place.text.partition(series.name)[0]
+    return re.split(r"[\d|,;:]", before)[-1] + series.name
+
+
+def _crawls(run: View) -> bool:
+    """Whether the learning rate is so small that a norm of seven figures may stand for many steps: they turn the weights, and hardly stretch them."""
+    rates = run.series("lr")
+    return bool(rates) and max(s.high for s in rates) < SMALL_RATE
 
 
 def _learns(run: View) -> bool:

@@ -20,7 +20,9 @@ LEAST = 12
 """Readings of the open groups before their course is judged."""
 GROWN, HELD = 3.0, 0.9
 """How many times the first quarter's level the last one's is, and the share of lines on which the open groups can hold what is missing."""
-_NEVER_COME = re.compile(r"(?i)cancel|fail|abort|error|time[ds]?[ _-]?out|crash|interrupt|kill|preempt|broken|withdrawn|lost")
+_NEVER_COME = re.compile(
+    r"(?i)^(?!.*(?:tool|call|pars|judge|reward|request|retr|code|test|exec)).*(?:cancel|fail|abort|error|time[ds]?[ _-]?out|crash|interrupt|kill|preempt|broken|withdrawn|lost)"
+)
 _NUMBER = re.compile(r"([A-Za-z][\w./-]*)[\"']?\s*[=:]?\s*(\d+)(?![\w.%/])")
 _COUNTERS = ("counted", "sampled", "done", "taken", "written", "read")
 
@@ -65,6 +67,8 @@ def _only_grows(values: Sequence[float]) -> bool:
     """Whether a level rises from quarter to quarter, is at last many times what it was, and never comes back to its first half."""
     first, second, third, last = quarters(list(values))
     half = len(values) // 2
+    if values[-1] <= values[3 * len(values) // 4]:
+        return False  # it has found its level
     return 0 < first < second < third < last and last >= GROWN * first and min(values[3 * len(values) // 4 :]) > max(values[:half])
 
 
