@@ -55,7 +55,9 @@ class ChainedAdvantages(Question):
         following = _next_row(view, steps)
         inner = (following == np.arange(len(steps)) + 1) & (np.append(steps.episode[1:], -1) == steps.episode) & ~steps.ends
         self.certain &= (
-            steps.labelled and not steps.per_record and bool((steps.ends[:-1] <= (steps.episode[1:] != steps.episode[:-1])).all())
+            _told_apart(view, steps, following)
+            and not steps.per_record
+            and bool((steps.ends[:-1] <= (steps.episode[1:] != steps.episode[:-1])).all())
         )
         base = self.kept
         if view.path not in self.paths:
@@ -103,6 +105,8 @@ class ChainedAdvantages(Question):
             yield case.finding("GYR344", text, where=where, role="advantage", side="training")
             return
         cut = own & ~true[at] & (np.nan_to_num(numbers[at, 3]) != 0)
+        if self._held(numbers, inner, at[cut], fit):
+            return
         told = ~true[at] & np.isfinite(numbers[at, 3])
         if cut.sum() >= LEAST_ENDS and cut.sum() == told.sum():
             key, last = case.roles.key("advantage"), case.roles.key("bootstrap_value")
@@ -112,6 +116,13 @@ class ChainedAdvantages(Question):
             )
             where = self._where(record, at[cut])
             yield case.finding("GYR329", text, where=where, role="advantage", side="training", severity=Severity.WARNING)
+
+    @staticmethod
+    def _held(numbers: Floats, inner: Ints, cut: Ints, fit: Floats) -> bool:
+        """Whether rewards at cut-offs hold the discounted value already: less it, most lie nearer to the usual reward than as they are."""
+        usual, ahead = float(np.median(numbers[inner, 0])), float(fit[2] / fit[0])
+        as_is, less = np.abs(numbers[cut, 0] - usual), np.abs(numbers[cut, 0] - ahead * numbers[cut, 3] - usual)
+        return bool(len(cut)) and int((less <= as_is).sum()) * 5 > len(cut)
 
     def _one_early(self, case: Case, record: Ints, at: Ints, across: Bools, late: Bools) -> Iterator[Finding]:
         """The sum stops one step before the end and runs over it: ends that an id or a step count bears out are not those of the row before."""
@@ -157,6 +168,16 @@ def _next_row(view: View, steps: Steps) -> Ints:
     out, here = np.full(len(steps), -1), np.flatnonzero(previous >= 0)
     out[back[previous[here]]] = back[here]
     return out
+
+
+def _told_apart(view: View, steps: Steps, following: Ints) -> bool:
+    """Whether ids name the episodes, or the step count starts again behind every flag: a flag alone may speak of the row before."""
+    if any(view.has(role) for role in ("episode_id", "trajectory_id")):
+        return steps.labelled
+    if steps.step is None or steps.ends is None:
+        return False
+    at = np.flatnonzero(steps.ends & (following >= 0))
+    return bool((steps.step[following[at]] < steps.step[at]).all())
 
 
 def _design(numbers: Floats, at: Ints, then: Ints) -> Floats:

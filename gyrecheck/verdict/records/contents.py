@@ -21,6 +21,8 @@ from gyrecheck.verdict.records.view import Bools, Ints, View, rank
 Sums = npt.NDArray[np.uint64]
 SEED = np.uint64(0xBF58476D1CE4E5B9)
 _WORD = (1 << 64) - 1
+SURPRISE = 3.0
+"""Nats of a whole answer below which two samples may well be equal: once in 20."""
 KEPT = 400_000
 """Rows remembered, so that memory stays bounded."""
 
@@ -33,9 +35,9 @@ class SameContent(Question):
     needs = (("tokens", "logprob"), ("obs", "action", "step", "episode_id"))
 
     def __init__(self) -> None:
-        self.parts: list[tuple[str, Ints, Sums, Sums, Sums, Sums, Sums]] = []
+        self.parts: list[tuple[str, Ints, Sums, Sums, Sums, Sums, Sums, Bools]] = []
         """Of each batch its file, and of each row its record and the marks of all its content, of its log-probs, of its tokens, of its slice
-        and of its step."""
+        of its step, and whether it is unlikely to be sampled twice."""
         self.kept = 0
         self.samples = False
         self.twice = Ranges()
@@ -68,7 +70,7 @@ class SameContent(Question):
         self.rows += view.rows
         self.samples = True
         whole = together((one, two, labels(view, "batch_id"), marks_named(view, "passes")))
-        self._keep(view, (whole, two, one, marks_named(view, "slices"), labels(view, "step")), told)
+        self._keep(view, (whole, two, one, marks_named(view, "slices"), labels(view, "step")), told, _unlikely(logprob, view.rows))
 
     def _steps(self, view: View) -> None:
         columns = [view.column(role) for role in ("obs", "action", "reward", "step", "next_obs")]
@@ -80,11 +82,11 @@ class SameContent(Question):
         whole = together([*(sums(column, view.rows) for column in used), *names])
         self.rows += view.rows
         live = ~view.idle()
-        self._keep(view, (whole, whole, whole, whole, whole), live)
+        self._keep(view, (whole, whole, whole, whole, whole), live, live)
 
-    def _keep(self, view: View, marks: tuple[Sums, Sums, Sums, Sums, Sums], rows: Bools) -> None:
+    def _keep(self, view: View, marks: tuple[Sums, Sums, Sums, Sums, Sums], rows: Bools, unlikely: Bools) -> None:
         whole, logprobs, tokens, shares, steps = (mark[rows] for mark in marks)
-        self.parts.append((view.path, view.records[rows], whole, logprobs, tokens, shares, steps))
+        self.parts.append((view.path, view.records[rows], whole, logprobs, tokens, shares, steps, unlikely[rows]))
         self.kept += int(rows.sum())
 
     def _compare(self) -> None:
@@ -92,8 +94,11 @@ class SameContent(Question):
         if not self.kept:
             return
         records, whole, logprobs, tokens, shares, steps = (np.concatenate([part[at] for part in self.parts]) for at in (1, 2, 3, 4, 5, 6))
+        unlikely = np.concatenate([part[7] for part in self.parts])
         first = first_equal(whole)
         twice = first != np.arange(len(first)) if self.samples else records[first] != records
+        if int((twice & unlikely).sum()) * 2 < int(twice.sum()):
+            twice[:] = False
         across = twice & (shares[first] != shares) & (steps[first] == steps)
         self.shared = bool(twice.any()) and bool((across == twice).all())
         for at in np.flatnonzero(twice)[:5].tolist():
@@ -127,6 +132,12 @@ class SameContent(Question):
                 f"{self.other_seen[0][1]}; a buffer that was not copied, or a join by the wrong index"
             )
             yield case.finding("GYR349", text, where=self.other, role="logprob", evidence=self.other_seen)
+
+
+def _unlikely(logprob: Column, rows: int) -> Bools:
+    """[rows] answers that a policy does not give twice: short ones of which it is sure come again by themselves."""
+    row = np.repeat(np.arange(rows), np.asarray(logprob.counts))
+    return np.bincount(row, np.abs(np.nan_to_num(np.asarray(logprob.flat).astype(np.float64))), rows) >= SURPRISE
 
 
 def sums(column: Column, rows: int) -> Sums:
@@ -177,9 +188,11 @@ def marks_of(view: View, role: str) -> Sums:
 def marks_named(view: View, words: str) -> Sums:
     """[rows] one number for the scalars under all keys that have one of these `words` (of the field contract) in their name."""
     known = view.contract.words.get(words, frozenset())
+    apart = view.contract.words.get("slices", frozenset()) if words == "passes" else frozenset()
     total = np.zeros(view.rows, np.uint64)
     for key, column in view.batch.columns.items():
-        if known.isdisjoint(normal(leaf(key)).split("_")) or len(np.asarray(column.counts)) != view.rows or rank(column) > 0:
+        named = normal(leaf(key)).split("_")
+        if known.isdisjoint(named) or not apart.isdisjoint(named) or len(np.asarray(column.counts)) != view.rows or rank(column) > 0:
             continue
         if column.texts is not None:
             marks = [0 if text is None else hash(text) & _WORD for text in column.texts]

@@ -61,7 +61,7 @@ class EarlierTurns(Question):
             start, size = int(starts[at]), int(counts[at])
             held = np.flatnonzero(likely[start + least - 1 : start + size - 1])[::-1] + start + least - 1
             front = next((k for k in held.tolist() if int(fronts[k]) in self.known), -1)
-            if front >= 0:
+            if front >= 0 and _goes_on(on[front + 1 : start + size]):
                 self._extends(view, at, on[start : front + 1], self.known[int(fronts[front])])
             self.known[int(whole[at])] = int(view.records[at])
 
@@ -87,3 +87,9 @@ class EarlierTurns(Question):
             f"{self.seen[0][1]}"
         )
         yield case.finding("GYR337", text, where=self.where, role="mask", evidence=self.seen)
+
+
+def _goes_on(rest: Bools) -> bool:
+    """Whether what follows an earlier record is a later turn: words that are not learnt from, then counted ones; else it is another answer."""
+    off = np.flatnonzero(~rest)
+    return len(off) > 0 and bool(rest[off[0] :].any())

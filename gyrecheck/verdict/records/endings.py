@@ -78,6 +78,10 @@ class Endings(Question):
             return
         on, last = view.counted("mask"), np.maximum(np.cumsum(counts) - 1, 0)
         closing = there & (np.asarray(tokens.flat)[last] == end) & on[last - 1] & (np.asarray(tokens.flat)[last - 1] != end)
+        logprob = view.column("logprob")
+        if logprob is not None and np.array_equal(np.asarray(logprob.counts), counts) and logprob.kind in {Kind.FLOAT, Kind.INT}:
+            sampled = np.asarray(logprob.flat).astype(np.float64)
+            closing &= np.isfinite(sampled[last]) & (sampled[last] != 0)  # an end token that was appended, not sampled, is no action
         self.closing += int(closing.sum())
         self.uncounted.add(view.path, view.records[closing & ~on[last]])
 

@@ -76,14 +76,14 @@ class Lengths(Question):
         self._declared(view, length)
 
     def _nameless(self, view: View, length: Ints) -> None:
-        """Further masks and log-probs that play no role: held against the tokens where most rows have one for each token."""
+        """Further masks and log-probs that play no role: held against the tokens where most rows that have any have one for each token."""
         for key, column in view.batch.columns.items():
             if key in view.roles.roles or column.kind not in {Kind.BOOL, Kind.INT, Kind.FLOAT} or rank(column) != 1:
                 continue
             if not {"mask", "masks", "logprob", "logprobs"} & set(spelling(leaf(key)).split("_")):
                 continue
             own = lead(column)
-            rows = (np.asarray(column.state) == int(State.PRESENT)) & (length >= 0)
+            rows = (np.asarray(column.state) == int(State.PRESENT)) & (length >= 0) & (own > 0)  # none where it does not apply
             if int((rows & (own == length)).sum()) * 2 > int(rows.sum()):
                 self._keep(view, ("tokens", key), rows, length, own)
 

@@ -25,6 +25,8 @@ USUAL = 0.8
 ROUNDED = 2e-3
 SMALL = 0.3
 """Share of the largest return above which the one before a span is an outcome."""
+RARE = 0.05
+"""Share of the spans with an outcome before them above which the parts have outcomes of their own."""
 KEPT = 5_000_000
 """Values remembered, so that memory stays bounded."""
 
@@ -89,8 +91,10 @@ class MaskedReturns(Question):
             carried |= np.abs(gain - reward - held) <= size
             carried |= np.abs(gain - reward - between - held) <= size
         cut = over & ~carried & ((np.abs(gain - reward) <= ROUNDED) | (np.abs(gain - reward - between) <= ROUNDED))
-        if cut.sum() < LEAST or cut.sum() < USUAL * over.sum() or np.median(np.abs(reward[cut])) > SMALL * np.abs(following).max():
-            return  # where outcomes stand before the spans, each part is an answer of its own
+        if cut.sum() < LEAST or cut.sum() < USUAL * over.sum():
+            return
+        if (np.abs(reward[~near]) > SMALL * np.abs(following).max()).mean() > RARE:
+            return  # where outcomes stand before the spans, each part is an answer of its own: packed rows, turns rewarded apart
         where, begin = Ranges(), 0
         seen: list[tuple[int, str]] = []
         for path, records, _ in self.parts:

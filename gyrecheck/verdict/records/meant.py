@@ -29,7 +29,7 @@ def roles_meant(roles: RoleMap, batch: RecordBatch, contract: Contract, given: M
     """`roles` with those that the batch's keys and values tell; roles and keys in `given` (role to key) stay as they are."""
     taken, of_key = dict(roles.keys), dict(roles.roles)
     fixed = set(given.values())
-    for key, role in _moved(roles, batch, fixed):
+    for key, role in _moved(roles, batch, fixed, contract):
         del taken[of_key[key]]
         of_key.pop(key)
         if role:
@@ -59,7 +59,7 @@ def roles_meant(roles: RoleMap, batch: RecordBatch, contract: Contract, given: M
     return replace(roles, keys=taken, roles=of_key) if taken != dict(roles.keys) else roles
 
 
-def _moved(roles: RoleMap, batch: RecordBatch, fixed: set[str]) -> Iterator[tuple[str, str]]:
+def _moved(roles: RoleMap, batch: RecordBatch, fixed: set[str], contract: Contract) -> Iterator[tuple[str, str]]:
     """Keys whose values contradict the role that their name gave, with the role that they have (empty: none)."""
     value = roles.key("value")
     if value and value not in fixed and not roles.key("policy_version") and value.rpartition(".")[2].lower() == "v":
@@ -73,18 +73,22 @@ def _moved(roles: RoleMap, batch: RecordBatch, fixed: set[str]) -> Iterator[tupl
     loose = sample and sample not in fixed and not roles.key("group_id") and roles.key("reward")
     if (
         loose and _shared(batch.columns.get(sample)) and not _counts_within(batch.columns.get(sample), batch.columns.get(roles.key("step")))
-    ) or (sample and sample not in fixed and not roles.key("group_id") and _alone(roles, batch, sample)):
+    ) or (sample and sample not in fixed and not roles.key("group_id") and _alone(roles, batch, sample, contract)):
         yield sample, "group_id"
 
 
-def _alone(roles: RoleMap, batch: RecordBatch, sample: str) -> bool:
-    """Whether each row has an id of its own, groups are declared, and advantages are those of groups of one: the reward itself, or 0."""
+def _alone(roles: RoleMap, batch: RecordBatch, sample: str, contract: Contract) -> bool:
+    """Whether each row has an id of its own, groups are declared, and advantages are those of groups of one: 0, or the reward itself under a prompt's id."""
     columns = [batch.columns.get(roles.key(role)) for role in ("group_size", "reward", "advantage")]
     size, reward, advantage = ([] if c is None or c.texts is not None or c.kind not in _NUMBERS else _numbers_of(c) for c in columns)
     names = _labels(column) if (column := batch.columns.get(sample)) is not None else []
     if not names or len(names) < LEAST or not len(names) == len(set(names)) == len(size) == len(reward) == len(advantage):
         return False
-    return min(size) > 1 and len(set(reward)) > 1 and (advantage == reward or not any(advantage))
+    return (
+        min(size) > 1
+        and len(set(reward)) > 1
+        and (not any(advantage) or (advantage == reward and leaf(sample) in contract.words.get("of_prompts", ())))
+    )
 
 
 def _numbers_of(column: Column) -> list[float]:

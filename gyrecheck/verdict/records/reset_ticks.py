@@ -16,13 +16,17 @@ from gyrecheck.model.finding import Finding, Severity
 from gyrecheck.verdict.records.later_starts import RARE
 from gyrecheck.verdict.records.question import Case, Question
 from gyrecheck.verdict.records.ranges import Ranges
-from gyrecheck.verdict.records.step_columns import previous_in_lane, rows_of
+from gyrecheck.verdict.records.step_columns import lanes_of, previous_in_lane, rows_of
 from gyrecheck.verdict.records.successors import equal_rows
 from gyrecheck.verdict.records.view import Bools, Ints, View
 
 LEAST = 2
 """Ticks from which on they are no accident."""
 USUAL = 0.8
+MADE = ("reward", "advantage", "return", "value")
+"""Numbers of a step that may be 0 at a tick by themselves."""
+WORDS = 8
+"""Words of one key up to which it says what kind of row each is."""
 """Share of the ends with a row behind them that must be followed by such a tick."""
 
 
@@ -39,6 +43,8 @@ class ResetTicks(Question):
         self.followed = self.ticks = self.zeros = self.others = 0
         self.counted = Ranges()
         self.seen: list[tuple[int, str]] = []
+        self.words: dict[str, tuple[set[str | None], set[str | None]]] = {}
+        """Of each text the words at ticks and at other rows."""
         self.flags: dict[str, list[int]] = {}
         """Of each flag the ticks at which it is on and off, and the other rows at which it is."""
 
@@ -49,7 +55,7 @@ class ResetTicks(Question):
         if obs is None or after is None or reward is None or not told or obs.shape != after.shape or not np.isfinite(reward).all():
             return
         ends = np.asarray(np.any(told, axis=0))
-        lanes = view.labels("env_id")
+        lanes = lanes_of(view)
         previous = previous_in_lane(view)
         before, ended = np.where(previous[:, None] >= 0, after[previous], np.nan), (previous >= 0) & ends[previous]
         for at in np.flatnonzero(previous < 0).tolist():
@@ -76,7 +82,18 @@ class ResetTicks(Question):
         """How often each flag is on at ticks and elsewhere: one that is on at the ticks alone says itself what they are."""
         for key, column in view.batch.columns.items():
             counts: Ints = np.asarray(column.counts)
-            plain = column.kind in {Kind.BOOL, Kind.INT} and len(counts) == view.rows and bool((counts == 1).all())
+            single = len(counts) == view.rows and bool((counts == 1).all())
+            if single and column.texts is not None:
+                words = self.words.setdefault(key, (set(), set()))
+                for text, at in zip(column.texts, tick.tolist(), strict=True):
+                    if len(words[not at]) <= WORDS:
+                        words[not at].add(text)
+                continue
+            plain = single and (
+                column.kind in {Kind.BOOL, Kind.INT} or (column.kind is Kind.FLOAT and view.roles.roles.get(key) not in MADE)
+            )
+            if plain and column.kind is Kind.FLOAT and not np.isin(np.asarray(column.flat), (0, 1)).all():
+                continue
             if not plain or view.roles.roles.get(key) in {"mask", "terminated", "truncated", "done"}:
                 continue
             on = np.asarray(column.flat) != 0
@@ -88,6 +105,7 @@ class ResetTicks(Question):
         """Where most ends are followed by such a tick and the file learns from it."""
         rare = self.zeros < RARE * self.others
         told = any(not (off or other) or not (on or rest) for on, off, other, rest in self.flags.values())
+        told |= any(len(own) == 1 and own.isdisjoint(rest) and len(rest) <= WORDS for own, rest in self.words.values())
         if self.ticks < LEAST or self.ticks < USUAL * self.followed or not rare or told or not self.counted:
             return
         mask = case.roles.key("mask")

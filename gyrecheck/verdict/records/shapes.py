@@ -76,7 +76,11 @@ class ShapeJump(Question):
                 vary = self._lists_may_vary(view, role, column) if vary is None else vary
                 if vary:
                     continue
+            if _ragged(shape) and role in self.usual and _alike(shape, self.usual[role][0]):
+                continue
             rows = of == which
+            if role in self.usual and _ragged(self.usual[role][0]) and _alike(self.usual[role][0], shape):
+                continue
             if role not in self.usual:
                 self.usual[role] = (shape, int(view.records[int(rows.argmax())]))
                 continue
@@ -170,6 +174,19 @@ class ShapeJump(Question):
                 evidence=((at, f"{keys[0]} {list(left)}, {keys[1]} {list(right)}"),),
                 severity=severity,
             )
+
+
+def _ragged(shape: Shape) -> bool:
+    return -1 in shape
+
+
+def _alike(ragged: Shape, shape: Shape) -> bool:
+    """Whether lists of unlike lengths, -1 in `ragged`, have another record's lists of one length beside them: by chance, no jump."""
+    return (
+        len(ragged) == len(shape)
+        and all(one in (-1, two) or two == -1 for one, two in zip(ragged[1:], shape[1:], strict=True))
+        and ragged[0] == shape[0]
+    )
 
 
 class SwappedAxes(Question):

@@ -50,9 +50,29 @@ def rows_of(view: View, role: str) -> Floats | None:
 def previous_in_lane(view: View) -> Ints:
     """[rows] the row before each in its own lane (`env_id`); -1 for a lane's first one. Without lanes all rows are one. Made once a batch."""
     if "previous" not in view.shared:
-        view.shared["previous"] = _previous(view.labels("env_id"), view.rows)
+        view.shared["previous"] = _previous(lanes_of(view), view.rows)
     made: Ints = view.shared["previous"]
     return made
+
+
+def lanes_of(view: View) -> list[Any] | None:
+    """[rows] the lane of each row: its `env_id`, and its agent too where several agents of an environment act at one step. Made once a batch."""
+    if "lanes" not in view.shared:
+        view.shared["lanes"] = _lanes(view)
+    made: list[Any] | None = view.shared["lanes"]
+    return made
+
+
+def _lanes(view: View) -> list[Any] | None:
+    lanes, agents, step = view.labels("env_id"), view.labels("agent_id"), view.integer("step")
+    if agents is None or step is None or not step[1].all():
+        return lanes
+    before = _previous(lanes, view.rows)
+    pairs = np.flatnonzero(before >= 0)
+    at_once = [at for at in pairs.tolist() if step[0][at] == step[0][before[at]] and agents[at] != agents[before[at]]]
+    if len(at_once) * 3 < len(pairs) or not at_once:
+        return lanes
+    return [f"{lane}, {agent}" for lane, agent in zip(lanes if lanes is not None else [""] * view.rows, agents, strict=True)]
 
 
 def _previous(lanes: list[Any] | None, rows: int) -> Ints:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gyrecheck.verdict.records.step_columns import rows_of
+from gyrecheck.verdict.records.step_columns import lanes_of, rows_of
 from gyrecheck.verdict.records.view import Bools, Floats, Ints, View
 
 MOST_COPIES = 64
@@ -31,7 +31,7 @@ class Copies:
 
     def read(self, view: View, ends: Bools, step: Ints | None, code: Callable[[list[Any]], Ints]) -> Ints | None:
         """[rows] the code of each row's episode; None where the rows are one environment's, or nothing tells."""
-        names = view.labels("env_id")
+        names = lanes_of(view)
         if names is not None and None not in names and len(set(names)) > 1:
             held = np.asarray(names)
             plain = held if held.dtype.kind in "biuf" else np.array([str(name) for name in names])

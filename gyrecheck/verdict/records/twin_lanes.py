@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gyrecheck.model.finding import Finding
-from gyrecheck.verdict.records.contents import KEPT, Sums, first_equal, labels, marks_of, together
+from gyrecheck.verdict.records.contents import KEPT, Sums, first_equal, labels, marks_named, marks_of, together
 from gyrecheck.verdict.records.question import Case, Question
 from gyrecheck.verdict.records.ranges import Ranges
 from gyrecheck.verdict.records.step_columns import rows_of
@@ -44,7 +44,11 @@ class TwinLanes(Question):
         if obs.dtype.kind != "f" or not (obs != np.round(obs)).any() or len(np.unique(logprob[:, 0])) < max(3, len(logprob) // 8):
             return
         content = together(
-            [*(marks_of(view, role) for role in ("obs", "action", "logprob", "reward", "next_obs")), labels(view, "batch_id")]
+            [
+                *(marks_of(view, role) for role in ("obs", "action", "logprob", "reward", "next_obs")),
+                labels(view, "batch_id"),
+                marks_named(view, "passes"),  # ranks of one tensor-parallel group hold the same rows
+            ]
         )
         own = np.fromiter((self.lanes.setdefault(lane, len(self.lanes)) for lane in lanes), np.int64, view.rows)
         self.parts.append((view.path, view.records, content, own))
