@@ -62,6 +62,8 @@ class Block(NamedTuple):
     """then, while, assert: what is tested; for: what is iterated; with: the context's call; except: the exception names."""
     op: str = ""
     """then, while, assert: the operators tested, e.g. `%==` or `not in`; comp: `if` when it leaves elements out."""
+    asked: Atoms = ()
+    """comp: what its conditions read."""
 
 
 class Exit(NamedTuple):

@@ -212,7 +212,7 @@ class Expressions(OpenScopes):
             opened.append(self.scope.enter("comp", node.lineno, detail=atoms, op="if" if part.ifs else ""))
             self._bind(part.target, atoms, "for", "")
             for test in part.ifs:
-                self._test(test)
+                self.scope.asks(opened[-1], self._test(test)[0])
         if isinstance(node, ast.DictComp):
             out: Atoms = (*self._value(node.key), *self._value(node.value))
         else:

@@ -39,7 +39,7 @@ class Scope:
         self.binds: list[Bind] = []
         self.exits: list[Exit] = []
         self.globals: list[str] = []
-        self.blocks: list[_Row] = [["function", -1, -1, line, end_line, 0, 0, (), ""]]  # in the order of Block, until they are closed
+        self.blocks: list[_Row] = [["function", -1, -1, line, end_line, 0, 0, (), "", ()]]  # in the order of Block, until they are closed
         self.block = 0
         self.order = 0
 
@@ -51,9 +51,13 @@ class Scope:
     def enter(self, kind: str, line: int, *, link: int = -1, detail: Atoms = (), op: str = "") -> int:
         """Open a block; its index."""
         at = len(self.blocks)
-        self.blocks.append([kind, self.block, link, line, line, self.order, self.order, detail, op])
+        self.blocks.append([kind, self.block, link, line, line, self.order, self.order, detail, op, ()])
         self.block = at
         return at
+
+    def asks(self, at: int, atoms: Atoms) -> None:
+        """A condition of the comprehension opened as `at` reads these."""
+        self.blocks[at][9] += atoms
 
     def leave(self, at: int, end_line: int, *, detail: Atoms = (), op: str = "") -> None:
         """Close the block opened as `at`."""

@@ -13,6 +13,8 @@ from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes.steps import BACK, CLEAR, STEP
 from gyrecheck.verdict.shapes.suspect import Suspect, at_call, in_tests
 
+_BRANCHES = frozenset({"then", "else", "except", "case"})
+
 
 def cleared_each_call(program: Program, _layout: Layout) -> Iterator[Suspect]:
     """Every clearing at the top of a method whose own step waits for a count of its calls."""
@@ -24,13 +26,18 @@ def cleared_each_call(program: Program, _layout: Layout) -> Iterator[Suspect]:
         counters = {b.target for b in fact.binds if b.form == "+=" and b.op == "+" and b.block == 0 and b.target.startswith("self.")}
         counters = {c for c in counters if any(b.target == c and b.form == "+=" and b.value == ("=1",) for b in fact.binds)}
         taken = [fact.calls[at] for at, _ in program.own(number, STEP)]
-        if any(step.block == 0 for step in taken) or _steps_below(program, number):
+        if any(all(fact.blocks[b].kind not in _BRANCHES for b in program.blocks_up(number, step.block)) for step in taken) or _steps_below(
+            program, number
+        ):
             continue  # another one steps every time: what is cleared is a delayed update's, on purpose
         for step in taken:
             block = fact.blocks[step.block]
             if block.kind != "then" or block.parent != 0 or not counters & set(block.detail) or "not" in block.op:
                 continue
-            if any(fact.calls[i].block != 0 and fact.calls[i].order < step.order for i, _ in program.own(number, BACK)):
+            passes = {i for i, _ in program.own(number, BACK)} | {
+                e.call for e in program.calls.edges[number] if e.call >= 0 and program.has(e.callee, BACK)
+            }
+            if any(program.within(number, fact.calls[i].block, step.block) and fact.calls[i].order < step.order for i in passes):
                 continue  # what this step uses is made on its own branch
             owner = step.name.rpartition(".")[0]
             clears = [(i, fact.calls[i]) for i, _ in program.own(number, CLEAR) if fact.calls[i].name.rpartition(".")[0] == owner]

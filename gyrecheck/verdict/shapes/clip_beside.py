@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gyrecheck.model.facts import Bind, Call
+from gyrecheck.model.facts import Bind, Call, Function
 from gyrecheck.program.program import Program, readable
 from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes.optimizer_reach import given_to
@@ -73,8 +73,12 @@ def _of_another(program: Program, number: int, holders: dict[str, set[str]]) -> 
             program, number, call, owners, min([ends, *(c.order for c in after)])
         ):
             continue
-        if not names or not owners or any(holders.get(name, {"*"}) & {network, "*"} for name in names):
+        moved = {held for name in names for held in holders.get(name, {"*"})}
+        if not names or not owners or moved & {network, "*"} or _handed_in(fact, call, after):
             continue
+        start = max(before)
+        if any(start < c.order < max(s.order for s in after) and _clipped(program, number, c) in moved for c in fact.calls):
+            continue  # what steps is clipped, too: the other clip only measures
         yield at_call(
             program, number, at, "GYR228", f"`{readable(call)}` clips `{network}`, and the step that follows is `{readable(after[0])}`, which moves "
                 "another network: its gradients are not clipped",
@@ -91,6 +95,13 @@ def _given_in(program: Program, number: int, clip: Call, network: str) -> bool:
     bound = [a for arg in (*clip.args[1:], *(v for _, v in clip.keywords)) for a in arg]
     text = [str(a) for i in bound if isinstance(i, int) for arg in fact.calls[i].args for a in arg] + [str(a) for a in bound]
     return any("inf" in t.lower() for t in text)
+
+
+def _handed_in(fact: Function, clip: Call, after: list[Call]) -> bool:
+    """The network's owner or an optimizer is a parameter: callers pair them, and the file's names say nothing of them."""
+    params = {p.name for p in fact.params} - {b.target for b in fact.binds} - {"self", "cls"}
+    owner = fact.calls[clip.args[0][0]].name if isinstance(clip.args[0][0], int) else ""
+    return owner.partition(".")[0] in params or any(c.name.partition(".")[0] in params for c in after)
 
 
 def _stepped_between(program: Program, number: int, clip: Call, owners: list[str], ends: int) -> bool:
@@ -129,7 +140,8 @@ def _half(program: Program, number: int) -> Iterator[Suspect]:
             isinstance(a, str) and _tail(a) == scaler for f in program.functions for c in f.fact.calls for v in (*c.args, *(v for _, v in c.keywords)) for a in v
         )  # fmt: skip
         binds = [(f.number, b) for f in program.functions for b in f.fact.binds]
-        plain = all(_is_scaler(program, n, b) for n, b in binds if _tail(b.target) == scaler)
+        given_in = scaler in {p.name for p in fn.fact.params}
+        plain = not given_in and all(_is_scaler(program, n, b) for n, b in binds if _tail(b.target) == scaler)
         named = any(isinstance(a, str) and _tail(a.partition("[")[0]) == scaler for _, b in binds for a in b.value)
         if not scaler or handed or named or not plain or not program.own(number, BACK):
             continue

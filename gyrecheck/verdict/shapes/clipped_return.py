@@ -16,6 +16,7 @@ from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes.suspect import Suspect, in_tests
 
 _TINY = re.compile(r"=-?(?:0?\.00\d+|\d(?:\.\d+)?e-\d+|0?\.9{3,}\d*)")
+_BOUNDED = re.compile(r"tanh|squash|transformeddist|(?:^|\.)beta$|truncatednormal")
 _LOGPROB = frozenset({"log_prob"})
 _CLIPS = frozenset({"clamp", "clip", "clamp_", "clip_", "hardtanh"})
 _SEEN_THROUGH = frozenset({"numpy", "cpu", "detach", "tolist", "item", "float", "astype", "squeeze", "to", "asarray", "flatten"})
@@ -34,7 +35,7 @@ def clipped_return(program: Program, _layout: Layout) -> Iterator[Suspect]:
                 places = _given(fact, given, drawn, flow.any)
                 if places is not None and _recorded(program, number, places, len(given.items)):
                     clip = _clip_of(fact, given.items[places[0]], drawn)
-                    if clip is not None and _only_guards(clip):
+                    if (clip is not None and _only_guards(clip)) or _bounded(fact, call.name.rpartition(".")[0]):
                         continue
                     line = clip.line if clip is not None else given.line
                     yield Suspect(
@@ -81,6 +82,14 @@ def _clip_of(fact: Function, atoms: Atoms, drawn: str, depth: int = 0) -> Call |
         if last in _SEEN_THROUGH and (found := _clip_of(fact, (*given, *((head,) if head else ())), drawn, depth + 1)):
             return found
     return None
+
+
+def _bounded(fact: Function, density: str) -> bool:
+    """The density lies within its bounds by itself, as one that is squashed by tanh does: a clip changes nothing of the draw."""
+    made = [a for b in fact.binds if b.target == density for a in b.value if isinstance(a, int)]
+    near = [a for i in made for arg in (*fact.calls[i].args, *(v for _, v in fact.calls[i].keywords)) for a in arg]
+    names = [fact.calls[a].name if isinstance(a, int) else a for a in (*made, *near)]
+    return any(_BOUNDED.search(name.lower()) for name in names)
 
 
 def _only_guards(clip: Call) -> bool:

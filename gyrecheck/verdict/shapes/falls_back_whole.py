@@ -21,6 +21,7 @@ _ROWS = re.compile(
     r"(?:^|_)(?:group|rows|rollouts?|samples|trajectories|trajs|episodes|records|responses|completions|answers|attempts|results)(?:_|$)"
 )
 _FAILS = re.compile(r"fail|error|status|abort|broken|invalid|crash|timed_out|exception|corrupt|refused")
+_FAILED = re.compile(rf"{_FAILS.pattern}|(?:^|[._\[])(?:ok|valid|is_valid|success\w*|usable|none)(?:$|[._\]])")
 _LOUD = frozenset({"warning", "warn", "error", "exception", "critical", "inc", "increment"})
 
 
@@ -66,8 +67,18 @@ def _filtered(program: Program, number: int, bind: Bind) -> str:
     element = next((b for b in fact.binds if b.form == "for" and b.target in bind.value and b.line == bind.line), None)
     if element is None or fact.blocks[element.block].op != "if" or len(bind.value) != 1 or len(element.value) != 1:
         return ""
+    if not _asks_for_failure(fact, element):
+        return ""
     source = element.value[0]
     return source if isinstance(source, str) and _ROWS.search(source.rpartition(".")[2].lower()) else ""
+
+
+def _asks_for_failure(fact: Function, element: Bind) -> bool:
+    """The filter's own question is whether a sample failed; one about a length, a score or a spread leaves out none that did."""
+    told = [a for a in fact.blocks[element.block].asked if isinstance(a, str)]
+    calls = [c for c in fact.calls if c.block == element.block]
+    told += [name for c in calls for name in (c.name, *(a for arg in c.args for a in arg if isinstance(a, str)))]
+    return any(_FAILED.search(name.lower()) for name in told)
 
 
 def _replaced(program: Program, number: int, kept: Bind, source: str) -> tuple[int, int] | None:

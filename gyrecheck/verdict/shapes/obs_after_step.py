@@ -7,6 +7,7 @@ arrivals, which begin with the observation of a reset, and where a name says tha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from gyrecheck.model.facts import Call, Function
@@ -15,10 +16,11 @@ from gyrecheck.program.topology import Layout
 from gyrecheck.verdict.shapes.suspect import Suspect, at_call, in_tests
 
 _NEXT = ("next", "succ", "nxt", "after", "new", "final", "last", "arriv", "frame", "render", "video", "hist", "seen", "log", "image", "img",
-         "gif", "pixel", "screen", "plot", "path", "target", "label", "y_")  # fmt: skip
+         "gif", "pixel", "screen", "plot", "path", "target", "label", "y_", "observed", "outcome", "result", "reached", "prime")  # fmt: skip
 
 
 _COPIES = frozenset({"copy", "clone", "deepcopy", "concatenate", "concat", "cat", "hstack", "stack", "append", "array", "asarray", "as_tensor", "tensor", "from_numpy", "detach"})  # fmt: skip
+_MADE_OF_IT = re.compile(r"encod|process|normal|embed|featur|feats?$|phi$|flatten|ravel|reshape|transform|pad|obs|state|tensor|^[xz]$")
 
 
 def obs_after_step(program: Program, _layout: Layout) -> Iterator[Suspect]:
@@ -64,9 +66,14 @@ def _copied_before(program: Program, number: int, loop: int, step: Call, obs: st
     fact = program.functions[number].fact
     copies = {
         b.target for b in fact.binds if b.order < step.order and program.within(number, b.block, loop) for a in b.value
-        if isinstance(a, int) and fact.calls[a].name.rpartition(".")[2] in _COPIES and obs in _given(fact, fact.calls[a]) | {fact.calls[a].name.rpartition(".")[0]}
+        if isinstance(a, int) and _copies(fact.calls[a], b.target) and obs in _given(fact, fact.calls[a]) | {fact.calls[a].name.rpartition(".")[0]}
     }  # fmt: skip
     return any(_keeps(program, c) and copies & _given(fact, c) for c in fact.calls)
+
+
+def _copies(call: Call, target: str) -> bool:
+    last = call.name.rpartition(".")[2].lower()
+    return last in _COPIES or bool(_MADE_OF_IT.search(last) or _MADE_OF_IT.search(target.lower()))
 
 
 def _is_next(name: str) -> bool:

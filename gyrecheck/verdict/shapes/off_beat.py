@@ -141,11 +141,26 @@ def _within(program: Program, number: int, at: int, *, inside: bool, moves: bool
     }  # fmt: skip
     for index, call in enumerate(fact.calls):
         held = program.within(number, call.block, at)
-        if not inside and any("%" in fact.blocks[up].op for up in program.blocks_up(number, call.block)):
+        if not inside and _waits(program, number, call.block, at):
             continue  # it waits for an interval, too
         if held is not inside or (loop >= 0 and not program.within(number, call.block, loop)):
             continue
         if index in roles or index in below or (moves and call.name.rpartition(".")[2] in _MOVES):
+            return True
+    return False
+
+
+def _waits(program: Program, number: int, block: int, gate: int) -> bool:
+    """A block stands behind a gate of its own: a rest, a rest that has a name, or how far the same counter has moved since."""
+    fact = program.tree.functions[number].fact
+    around = set(program.blocks_up(number, gate))
+    rests = {b.target for b in fact.binds if "%" in b.op}
+    counted = {a for a in fact.blocks[gate].detail if isinstance(a, str) and not a.startswith("=")}
+    for up in program.blocks_up(number, block):
+        asked = {a for a in fact.blocks[up].detail if isinstance(a, str)}
+        if "%" in fact.blocks[up].op:
+            return True
+        if up not in around and fact.blocks[up].kind == "then" and (asked & rests or ("-" in fact.blocks[up].op and asked & counted)):
             return True
     return False
 

@@ -21,6 +21,8 @@ _RATES = frozenset(
 _ATTRIBUTES = (".lr", ".learning_rate")
 _GROUP = ("[lr]", "[learning_rate]")
 _TOTAL = re.compile(r"total|max|num_|n_|budget|horizon|duration|all_|steps$|updates$|iterations$|epochs$")
+_SETS = re.compile(r"(?:^|_)(?:lrs?|rates?|learning_rates?|groups?)(?:_|$)|schedul")
+_SPEED = re.compile(r"decay|rate|gamma|alpha|beta|weight|coef|factor|(?:^|_)(?:dt|lr|wd|eps|k)(?:_|$)")
 _HINT = 'set group["lr"] for every group of optimizer.param_groups'
 
 
@@ -52,6 +54,8 @@ def _unread(program: Program, number: int, bind: Bind) -> Iterator[Suspect]:
         return  # groups are set near by: the attribute mirrors the rate
     if any(owner in arg for c in fact.calls for arg in (*c.args, *(v for _, v in c.keywords))):
         return
+    if any(_SETS.search(c.name.rpartition(".")[2].lower()) for c in fact.calls):
+        return  # what is called there may set the groups
     yield at_bind(
         number, bind, "GYR230", f"`{bind.target}` is set, and the optimizer reads its `param_groups` only: the learning rate stays as it was",
         hint=_HINT, side="training",
@@ -78,6 +82,8 @@ def _compounds(number: int, bind: Bind, binds: tuple[Bind, ...]) -> Iterator[Sus
     again = bind.target in bind.value if bind.form == "=" else bind.form == "+="
     rest = [a for a in bind.value if a != bind.target]
     names = [a for a in rest if isinstance(a, str) and not a.startswith("=")]
+    if any(_SPEED.search(n.rpartition(".")[2].lower()) for n in names):
+        return  # a share is taken off each time: a plain decay
     if not again or bind.op != "*" or len(names) != 2 or set(rest) - set(names) not in ({"=1"}, {"=1.0"}):
         return
     if any(b.target.endswith(_GROUP) and b is not bind for b in binds) or not any(
