@@ -11,6 +11,7 @@ import numpy as np
 
 from gyrecheck.model.finding import Finding, Severity
 from gyrecheck.rulebook.record_limits import load_record_limits
+from gyrecheck.verdict.records.batch_advantages import compared
 from gyrecheck.verdict.records.displaced_advantages import displaced
 from gyrecheck.verdict.records.group_models import MODELS, affine, close, same
 from gyrecheck.verdict.records.group_table import GroupTable
@@ -30,7 +31,8 @@ def judge_advantages(case: Case, table: GroupTable, reward: Floats, advantage: F
         where = Ranges()
         table.add(where, np.concatenate([members[i] for i in whole]))
         text = f"`{case.roles.key('advantage')}` equals `{case.roles.key('reward')}` in all {len(whole)} groups: no baseline was subtracted"
-        yield case.finding("GYR339", text, where=where, role="advantage", side="training", severity=Severity.WARNING)
+        severity = Severity.WARNING if compared(case, table) else Severity.NOTE  # plain REINFORCE has none
+        yield case.finding("GYR339", text, where=where, role="advantage", side="training", severity=severity)
         return
     advantage = _undivided(table, [members[i] for i in telling], reward, advantage, scale)
     scale = max(float(np.nanmax(np.abs(advantage))), 1e-6)

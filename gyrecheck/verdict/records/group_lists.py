@@ -43,6 +43,22 @@ def members_of(view: View) -> tuple[Ints, Floats, Floats] | None:
     return row, np.asarray(reward.flat).astype(np.float64), advantage
 
 
+def size_said(view: View) -> bool:
+    """Whether a number beside the rewards says how many of them each record holds, under a declared size's name or one letter's."""
+    reward = view.column("reward")
+    if reward is None:
+        return False
+    counts = np.asarray(reward.counts)
+    names = {
+        view.roles.key("group_size"),
+        *(key for key in view.batch.columns if leaf(key).lower() in view.contract.words.get("size_alone", ())),
+    }
+    said = [
+        c for name in names if (c := view.batch.columns.get(name)) is not None and c.kind is Kind.INT and c.rows == len(np.asarray(c.flat))
+    ]
+    return any(rank(column) == 0 and np.array_equal(np.asarray(column.flat), counts) for column in said)
+
+
 def _are_groups(view: View, counts: Ints) -> bool:
     tokens = view.column("tokens")
     if tokens is not None and rank(tokens) == 1 and np.array_equal(np.asarray(tokens.counts), counts):

@@ -27,6 +27,8 @@ class GroupTable:
     paths: list[str]
     batches: Sums
     """[rows] one mark for each row's training batch, 0 where it names none."""
+    declared: bool = False
+    """Whether each record holds a whole group and says how many answers that has."""
 
     def add(self, where: Ranges, rows: Ints) -> None:
         """Put rows' records into `where`, each under its own file."""

@@ -15,7 +15,7 @@ from gyrecheck.model.finding import Finding, Severity
 from gyrecheck.verdict.records.contents import Sums, marks_of, together
 from gyrecheck.verdict.records.contents import labels as labels_of
 from gyrecheck.verdict.records.group_advantages import judge_advantages
-from gyrecheck.verdict.records.group_lists import members_of
+from gyrecheck.verdict.records.group_lists import members_of, size_said
 from gyrecheck.verdict.records.group_models import advantage_of, reward_of
 from gyrecheck.verdict.records.group_table import GroupTable
 from gyrecheck.verdict.records.question import Case, Question, show
@@ -40,7 +40,7 @@ class Groups(Question):
         self.parts: list[Part] = []
         self.paths: list[str] = []
         self.rows = 0
-        self.per_step = False
+        self.per_step = self.declared = False
 
     def feed(self, view: View) -> None:
         """Read one batch."""
@@ -68,6 +68,7 @@ class Groups(Question):
         part: Part = (codes, reward_of(view), advantage_of(view), sizes, *kept)
         if inside is not None:
             row, reward, advantage = inside
+            self.declared |= size_said(view)
             none = np.zeros(len(row), np.uint64)
             rest = (view.idle()[row], said[row], kept[5][row], kept[6][row])
             part = (codes[row], reward, advantage, sizes[row], view.records[row], file[row], none, *rest)
@@ -91,7 +92,7 @@ class Groups(Question):
         declared = np.array([np.nanmax(size[m]) if np.isfinite(size[m]).any() else np.nan for m in members])
         usual = int(Counter(counts.tolist()).most_common(1)[0][0])
         names = [self.names[code] for code in codes[order[starts]].tolist()]
-        table = GroupTable(names, members, records, files, self.paths, batch)
+        table = GroupTable(names, members, records, files, self.paths, batch, self.declared)
         yield from self._sizes(case, table, counts, declared, usual)
         if len(members) == len(order) and not np.isfinite(declared).any() and _named_apart(reward[order], advantage[order], prompt[order]):
             where = table.where(np.ones(len(members), np.bool_))
@@ -102,7 +103,7 @@ class Groups(Question):
             )
             yield case.finding("GYR338", text, where=where, role="group_id", severity=Severity.WARNING)
         if np.isfinite(reward).any():
-            yield from self._signal(case, table, reward)
+            yield from self._signal(case, table, reward, advantage)
         if np.isfinite(advantage).any() and np.isfinite(reward).any():
             yield from judge_advantages(case, table, reward, advantage, np.where(np.isfinite(declared), declared, usual))
 
@@ -149,11 +150,13 @@ class Groups(Question):
                 severity=Severity.NOTE,
             )
 
-    def _signal(self, case: Case, table: GroupTable, reward: Floats) -> Iterator[Finding]:
+    def _signal(self, case: Case, table: GroupTable, reward: Floats, advantage: Floats) -> Iterator[Finding]:
         many = [m for m in table.members if len(m) > 1 and np.isfinite(reward[m]).all()]
         flat = [m for m in many if np.ptp(reward[m]) == 0]
         if len(many) < 2 or not flat:
             return
+        if sum(bool((np.abs(advantage[m]) > 1e-6).any()) for m in flat) * 2 > len(flat):
+            return  # advantages that are not 0 where rewards are equal have another baseline than the group
         share = len(flat) / len(many)
         where = Ranges()
         table.add(where, np.concatenate(flat))
