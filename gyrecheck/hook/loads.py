@@ -5,13 +5,16 @@ from __future__ import annotations
 from gyrecheck.hook import side
 from gyrecheck.hook.gradients import held_by
 from gyrecheck.hook.networks import fingerprint, parameters_of, shape_of
-from gyrecheck.hook.phases import ALWAYS, SOMETIMES
+from gyrecheck.hook.phases import SOMETIMES
 
 TYPE_CHECKING = False  # importing `typing` costs more than this package; type checkers know the name
 if TYPE_CHECKING:
     from typing import Any
 
     from gyrecheck.hook.phases import Phases
+
+FIRST = 8
+"""Loads into a module that are all looked at."""
 
 
 def loads_of(phases: Phases, module: Any) -> list[int]:
@@ -25,7 +28,7 @@ def loads_of(phases: Phases, module: Any) -> list[int]:
 def due(loads: list[int]) -> bool:
     """Whether the next load is looked at: the first ones all, later ones now and then."""
     made = loads[0] + 1
-    return made <= ALWAYS or not made % SOMETIMES
+    return made <= FIRST or not made % SOMETIMES
 
 
 def loaded(phases: Phases, module: Any, loads: list[int], before: str | None, result: Any, given: Any) -> None:

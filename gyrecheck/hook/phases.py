@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gyrecheck.hook.runtime import Runtime
     from gyrecheck.hook.updates import Updates
 
-ALWAYS = 16
+ALWAYS = 12
 SOMETIMES = 32
 WAIT = 16
 """Sampling calls to wait for a forward pass before a phase is given up."""

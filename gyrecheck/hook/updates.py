@@ -30,7 +30,7 @@ FIRST = 64
 """Steps of one optimizer whose findings are all said one by one; gradients on a device other than the CPU at every 64th after that: a look waits for it."""
 SETTLED = 16
 """Steps of one optimizer without a finding after which not all are looked at."""
-CALM, LATER, CALMER = 62, 256, 126
+CALM, LATER, CALMER = 62, 256, 254
 """From then on, steps that are only counted between two that are looked at, and from step `LATER` on: of code that is cold each time, it
 counts how much there is."""
 UNSEEN = (0, 0)
