@@ -45,6 +45,8 @@ def shared_with(state: OptimizerState, tensors: list[Any]) -> list[Any]:
     optimizer = state.optimizer()
     if optimizer is None or state.backward or state.used is None or not state.steps:
         return []
+    if state.used[0] and replaced(optimizer, state):  # 0: of a step that was only counted
+        return []
     own = {id(p) for p in held_by(optimizer)}
     return [p for p in tensors if id(p) in own and p.grad is not None and size_of([p]) == "some"]
 
